@@ -1,0 +1,1 @@
+"""The chat model around EnvScaler-Qwen3."""

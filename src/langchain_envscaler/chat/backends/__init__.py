@@ -1,0 +1,1 @@
+"""Engines that turn a prompt into a stream of text."""

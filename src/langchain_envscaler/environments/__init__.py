@@ -1,0 +1,1 @@
+"""Synthesized environments: metadata, episodes, the sandbox they run in, the store that keeps them."""

@@ -1,0 +1,1 @@
+"""Confined child processes that run environment code."""

@@ -1,0 +1,1 @@
+"""LangGraph graphs that wire a chat model to MCP tools."""

@@ -1,0 +1,1 @@
+"""Environments served over MCP, and the clients that configurations name."""
