@@ -29,15 +29,18 @@ def state_changes(before: JsonValue, after: JsonValue) -> list[StateChange]:
 
 
 def _changes(path: str, before: JsonValue, after: JsonValue) -> Iterator[StateChange]:
-    if type(before) is type(after) and before == after:
-        return
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             yield from _member_changes(f"{path}/{_escaped(key)}", before, after, key)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _list_changes(path, before, after)
-    else:
+    elif type(before) is not type(after) or before != after:
         yield StateChange(op="replace", path=path, before=before, after=after)
+
+
+def _same(before: JsonValue, after: JsonValue) -> bool:
+    # Python's == would take True for 1, at any depth.
+    return next(_changes("", before, after), None) is None
 
 
 def _member_changes(
@@ -54,10 +57,10 @@ def _member_changes(
 def _list_changes(path: str, before: list[JsonValue], after: list[JsonValue]) -> Iterator[StateChange]:
     shorter = min(len(before), len(after))
     start = 0
-    while start < shorter and before[start] == after[start]:
+    while start < shorter and _same(before[start], after[start]):
         start += 1
     end = 0
-    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+    while end < shorter - start and _same(before[-1 - end], after[-1 - end]):
         end += 1
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     for offset in range(max(len(old), len(new))):
