@@ -5,8 +5,9 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(VENV)/bin/python -m pytest
 # Stages that need more than a Python package index's small wheels, each a target of its own below.
 LEFT_OUT := transformers vllm node browser soak
+LIGHT := "not transformers and not vllm and not node and not browser and not soak"
 
-.PHONY: demo test test-transformers test-vllm test-node test-browser soak check format wheel clean help
+.PHONY: demo test test-transformers test-vllm test-node test-browser test-wheel soak check format wheel clean help
 
 help:
 	@echo "make demo               an agent solves a bundled task over MCP, offline"
@@ -15,6 +16,7 @@ help:
 	@echo "make test-vllm          the tests against a real vLLM on the CPU (several gigabytes)"
 	@echo "make test-node          the tests with MCP servers and clients from npm"
 	@echo "make test-browser       the tests in headless Chromium"
+	@echo "make test-wheel         the tests once more, from the built wheel"
 	@echo "make soak               the long kill tests"
 	@echo "make check              lint and strict types"
 
@@ -46,7 +48,7 @@ demo: $(VENV)/.installed
 	@$(VENV)/bin/envscaler run library_desk --model reference
 
 test: $(VENV)/.installed-tests
-	$(PYTEST) -m "not ($(subst $() , or ,$(LEFT_OUT)))" --cov --cov-report=term
+	$(PYTEST) -m $(LIGHT) --cov --cov-report=term
 	@echo "Left out: $(LEFT_OUT) (make test-NAME, make soak)."
 
 test-transformers: $(VENV)/.installed-transformers
@@ -75,6 +77,14 @@ format: $(VENV)/.installed-tests
 
 wheel: $(VENV)/bin/python
 	@rm -rf dist && $(PIP) wheel --no-deps -w dist .
+
+# The tests once more with the package as a user gets it: no editable install, no src/ beside it.
+test-wheel: wheel
+	@rm -rf .cache/wheel && mkdir -p .cache/wheel
+	@$(PYTHON) -m venv .cache/wheel/venv
+	@.cache/wheel/venv/bin/python -m pip -q --disable-pip-version-check install --upgrade 'pip>=25.1'
+	@.cache/wheel/venv/bin/python -m pip -q --disable-pip-version-check install dist/*.whl --group test
+	.cache/wheel/venv/bin/python -m pytest -m $(LIGHT)
 
 clean:
 	rm -rf $(VENV) dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
