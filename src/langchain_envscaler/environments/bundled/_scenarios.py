@@ -110,4 +110,4 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 def _unwrapped(text: str) -> str:
     """A text from an indented triple-quoted string: paragraphs and "- " items kept, lines within one joined."""
-    return re.sub(r"(?<!\n)\n(?!\n|- )", " ", dedent(text).strip())
+    return re.sub(r"(?<!\n)\n[ ]*(?![ \n]|- )", " ", dedent(text).strip())

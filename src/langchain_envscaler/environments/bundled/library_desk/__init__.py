@@ -1,0 +1,1 @@
+"""A public library's circulation desk."""
