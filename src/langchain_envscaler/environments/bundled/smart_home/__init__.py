@@ -1,0 +1,1 @@
+"""A smart home: devices in rooms, scenes, schedules and safety rules."""
