@@ -1,0 +1,1 @@
+"""A software team's project tracker: issues, sprints, assignees, dependencies and a status workflow."""
