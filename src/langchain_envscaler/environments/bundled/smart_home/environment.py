@@ -116,7 +116,11 @@ class SmartHome:
 
     @_tool
     def list_devices(self, room: str) -> dict[str, Any]:
-        """List the devices of a room, or of "all"."""
+        """List the devices of a room.
+
+        Args:
+            room (str): A room or "all".
+        """
         if room != "all" and room not in self.rooms:
             raise _Refused(f"There is no room {room!r}. Rooms: {', '.join(self.rooms)}, or all.")
         found = [device for device in self.devices.values() if room in ("all", device["room"])]
@@ -124,14 +128,24 @@ class SmartHome:
 
     @_tool
     def set_device(self, device_id: str, value: int) -> dict[str, Any]:
-        """Set a device's value; a lock only to 1."""
+        """Set a device's value.
+
+        Args:
+            device_id (str): The device.
+            value (int): Its new value; for a lock only 1.
+        """
         device = self._device(device_id)
         self._apply({device_id: value})
         return {"success": True, "device": device}
 
     @_tool
     def unlock_door(self, device_id: str, pin: str) -> dict[str, Any]:
-        """Unlock a door."""
+        """Unlock a door.
+
+        Args:
+            device_id (str): The lock.
+            pin (str): The PIN.
+        """
         lock = self._device(device_id)
         if lock["kind"] != "lock":
             raise _Refused(f"{device_id} is a {lock['kind']}, not a lock.")
@@ -145,7 +159,11 @@ class SmartHome:
 
     @_tool
     def create_scene(self, name: str) -> dict[str, Any]:
-        """Create an empty scene."""
+        """Create an empty scene.
+
+        Args:
+            name (str): A new name.
+        """
         name = str(name).strip()
         if not name:
             raise _Refused("A scene needs a name.")
@@ -157,7 +175,13 @@ class SmartHome:
 
     @_tool
     def add_to_scene(self, scene_id: str, device_id: str, value: int) -> dict[str, Any]:
-        """Put a device's value into a scene."""
+        """Put a device's value into a scene.
+
+        Args:
+            scene_id (str): The scene.
+            device_id (str): The device.
+            value (int): Its value in the scene.
+        """
         scene = self._scene(scene_id)
         device = self._device(device_id)
         _require_in_range(device, value)
@@ -172,14 +196,24 @@ class SmartHome:
 
     @_tool
     def run_scene(self, scene_id: str) -> dict[str, Any]:
-        """Set all devices of a scene now."""
+        """Run a scene now.
+
+        Args:
+            scene_id (str): The scene.
+        """
         scene = self._filled_scene(scene_id)
         self._apply(scene["settings"])
         return {"success": True, "devices": [self.devices[device_id] for device_id in scene["settings"]]}
 
     @_tool
     def add_schedule(self, scene_id: str, time: str, days: str) -> dict[str, Any]:
-        """Run a scene at a time (HH:MM) on daily, weekdays or weekends."""
+        """Have a scene run by itself.
+
+        Args:
+            scene_id (str): The scene.
+            time (str): HH:MM.
+            days (str): daily, weekdays or weekends.
+        """
         scene = self._filled_scene(scene_id)
         if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", str(time)):
             raise _Refused(f"The time is written HH:MM, for example 07:30, not {time!r}.")
@@ -202,14 +236,23 @@ class SmartHome:
 
     @_tool
     def remove_schedule(self, schedule_id: str) -> dict[str, Any]:
-        """Remove a schedule."""
+        """Remove a schedule.
+
+        Args:
+            schedule_id (str): The schedule.
+        """
         if schedule_id not in self.schedules:
             raise _Refused(f"There is no schedule {schedule_id!r}: get_home shows all.")
         return {"success": True, "removed": self.schedules.pop(schedule_id)}
 
     @_tool
     def set_mode(self, mode: Mode, pin: str = "") -> dict[str, Any]:
-        """Set the mode; leaving away needs the PIN."""
+        """Set the home's mode.
+
+        Args:
+            mode (str): home, night or away.
+            pin (str): The PIN, to leave away mode.
+        """
         if mode not in MODES:
             raise _Refused(f"The modes are {', '.join(MODES)}, not {mode!r}.")
         if self.mode == "away" and mode != "away":
