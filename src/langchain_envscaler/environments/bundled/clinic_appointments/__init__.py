@@ -1,0 +1,1 @@
+"""The appointment desk of a clinic."""
