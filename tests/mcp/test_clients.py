@@ -43,7 +43,7 @@ def test_vs_code_form_with_comments_inputs_and_trailing_commas(tmp_path: Path) -
           "inputs": [{"type": "promptString", "id": "key", "description": "a // key", "password": true}],
           "servers": {
             /* a process */
-            "local": {"type": "stdio", "command": "run", "args": ["${workspaceFolder}/x"], "env": {"K": null}},
+            "local": {"command": "run", "args": ["${workspaceFolder}/x"], "env": {"K": null}},
             "remote": {"type": "http", "url": "https://h.example/mcp", "headers": {"K": "${input:key}"},},
           },
         }
