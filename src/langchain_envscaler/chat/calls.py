@@ -5,7 +5,8 @@ import re
 from typing import Any, Literal
 from uuid import uuid4
 
-from langchain_core.messages.tool import InvalidToolCall, ToolCall, invalid_tool_call, tool_call
+from langchain_core.messages import InvalidToolCall, ToolCall
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 
 __all__ = ["read_call", "read_name"]
 
@@ -25,8 +26,8 @@ def read_call(
             "cut_off" by the token limit.
 
     Returns:
-        The call; an invalid one, with the text and the reason, where it cannot be read as an object with a name
-        and arguments.
+        The call; an invalid one, with the text and the reason, where it cannot be read as an object with a
+        name and arguments.
     """
     if ending == "cut_off":
         return _invalid(text, read_name(text), "cut off by the token limit before its JSON was complete")
@@ -41,15 +42,15 @@ def read_call(
 
 
 def read_name(text: str) -> str | None:
-    """The value of `name` at the top of an object that may be broken or incomplete; None where there is none."""
+    """The value of `name` at the top of an object that may be broken or incomplete, or None."""
     depth = 0
     for piece in _PIECE.finditer(text):
-        token = piece.group()
-        if token in "{[":
+        found = piece.group()
+        if found in "{[":
             depth += 1
-        elif token in "}]":
+        elif found in "}]":
             depth -= 1
-        elif depth == 1 and token == '"name"' and (colon := _COLON.match(text, piece.end())):
+        elif depth == 1 and found == '"name"' and (colon := _COLON.match(text, piece.end())):
             value = _PIECE.match(text, colon.end())
             return _decode_string(value.group()) if value and value.group()[0] == '"' else None
     return None

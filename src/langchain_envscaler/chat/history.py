@@ -49,7 +49,7 @@ _REASONING_BLOCKS = frozenset({"reasoning", "thinking", "reasoning_content"})
 
 @dataclass(frozen=True, slots=True)
 class HistoryCall:
-    """A tool call of an earlier turn; `arguments` is an object, or the raw text where it could not be read."""
+    """A tool call of an earlier turn; `arguments` is an object, or raw text where it could not be read."""
 
     name: str
     arguments: dict[str, Any] | str
@@ -135,7 +135,7 @@ def _role(name: Any, index: int) -> Role:
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
         raise UsageError(
-            f"message {index}: expected the role system, user, assistant or tool, got {name!r}; rename the role"
+            f"message {index}: expected the role system, user, assistant or tool, got {name!r}; rename it"
         )
     return role
 
@@ -157,7 +157,8 @@ def _from_langchain(message: BaseMessage, index: int) -> Turn:
             {**message.additional_kwargs, "role": message.role, "content": message.content}, index
         )
     raise UsageError(
-        f"message {index}: expected a system, human, AI or tool message, got {type(message).__name__}; leave it out"
+        f"message {index}: expected a system, human, AI or tool message, "
+        f"got {type(message).__name__}; leave it out"
     )
 
 
@@ -195,7 +196,7 @@ def _calls_of(message: AIMessage) -> tuple[list[HistoryCall], list[str]]:
 
 
 def _sort_call(call: HistoryCall, calls: list[HistoryCall], raw_blocks: list[str]) -> None:
-    """A call whose arguments are the raw text of a whole block goes back as that block, any other as a call."""
+    """A call whose arguments are the raw text of a whole block goes back as that block."""
     raw = call.arguments
     if isinstance(raw, str) and (not call.name or read_name(raw) == call.name):
         raw_blocks.append(raw)
@@ -204,7 +205,7 @@ def _sort_call(call: HistoryCall, calls: list[HistoryCall], raw_blocks: list[str
 
 
 def _as_arguments(value: Any) -> dict[str, Any] | str:
-    """Arguments as an object, decoded where they are JSON text (even twice over); raw text where they are none."""
+    """Arguments as an object, decoded where they are JSON text, even twice over; else raw text."""
     if value is None:
         return {}
     decoded = value
@@ -280,7 +281,8 @@ def _text(content: Any, index: int, *, is_assistant: bool = False) -> str:
         return content
     if not isinstance(content, list):
         raise UsageError(
-            f"message {index}: expected content as text or a list of text blocks, got {type(content).__name__}"
+            f"message {index}: expected content as text or a list of text blocks, "
+            f"got {type(content).__name__}"
         )
     return "".join(_block_text(block, index, is_assistant=is_assistant) for block in content)
 
@@ -303,7 +305,7 @@ def _block_text(block: Any, index: int, *, is_assistant: bool) -> str:
 
 
 def _tool_text(content: Any) -> str:
-    """A tool's result as text. Its blocks are results of their own, each on a line; nothing may vanish or raise."""
+    """A tool's result as text, its blocks each on a line of its own; nothing vanishes, nothing raises."""
     if content is None:
         return ""
     if isinstance(content, str):

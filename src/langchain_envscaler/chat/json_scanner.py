@@ -37,13 +37,13 @@ class ObjectScanner:
         """Reads on from `position`.
 
         Returns:
-            The position after the object if it is complete, that of the first character that does not fit if the
-            scan failed, else the text's length.
+            The position after the object if it is complete, that of the first character that does not fit if
+            the scan failed, else the text's length.
         """
         end = len(text)
         while position < end:
             expected = self._expected
-            if expected == _IN_STRING or expected == _IN_KEY:
+            if expected in (_IN_STRING, _IN_KEY):
                 position = self._scan_string(text, position, end)
                 continue
             if expected == _IN_SCALAR:

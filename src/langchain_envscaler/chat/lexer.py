@@ -1,7 +1,7 @@
 """Cuts the model's text into plain text, think tags and tool-call blocks, as it comes.
 
-A block begins where `<tool_call>` is followed by white space and an opening brace, and its JSON decides where it
-ends: tags within strings are text. What cannot be told yet is held, never guessed.
+A block begins where `<tool_call>` is followed by white space and an opening brace, and its JSON decides where
+it ends: tags within strings are text. What cannot be told yet is held, never guessed.
 """
 
 import re
@@ -68,8 +68,8 @@ class _State(Enum):
 class Lexer:
     """Feed it text in any chunks; each call yields the tokens that are certain by then.
 
-    `think_tags` (think tags are tokens, not text) and `drafts` (a block that is not complete JSON is plain text, in
-    which tags count again) may be changed between two tokens.
+    `think_tags` (think tags are tokens, not text) and `drafts` (a block that is not complete JSON is plain
+    text, in which tags count again) may be changed between two tokens.
     """
 
     def __init__(self, *, think_tags: bool, drafts: bool) -> None:

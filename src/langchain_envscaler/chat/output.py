@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Literal
 
-from langchain_core.messages.tool import InvalidToolCall, ToolCall
+from langchain_core.messages import InvalidToolCall, ToolCall
 
 from langchain_envscaler.chat.calls import read_call
 from langchain_envscaler.chat.lexer import Kind, Lexer, Token
@@ -184,7 +184,7 @@ class OutputReader:
 
     def _read_answer(self, token: Token) -> None:
         if token.kind in (Kind.BLOCK, Kind.BROKEN_BLOCK, Kind.UNFINISHED_BLOCK):
-            self._answer.end_piece()
+            self._answer.border()
             self._add_call(self._call(token))
         else:
             self._deltas.content(self._answer.text(token.raw))
@@ -200,7 +200,7 @@ class OutputReader:
 
     def _end_thinking(self) -> None:
         if self._phase is not _Phase.DONE:
-            self._answer.begin_after_thinking()
+            self._answer.border()
             self._begin_answer()
 
     def _begin_answer(self) -> None:

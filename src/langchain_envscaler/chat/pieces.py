@@ -1,4 +1,4 @@
-"""Where text begins and ends: the white space around reasoning and around the pieces of an answer, as they stream.
+"""Where text begins and ends: the white space around reasoning and an answer's pieces, as they stream.
 
 White space that may turn out to touch a border is held until text follows it.
 """
@@ -56,15 +56,11 @@ class AnswerPieces:
         self._held = [text[len(body) :]] if len(body) < len(text) else []
         return certain
 
-    def end_piece(self) -> None:
-        """A call comes next."""
+    def border(self) -> None:
+        """A call stands here, or the think block ended here."""
         self._held.clear()
         self._in_piece = False
         self._is_after_border = True
-
-    def begin_after_thinking(self) -> None:
-        """The think block ended here."""
-        self.end_piece()
 
     def close(self) -> str:
         """The output ends here; returns what that makes certain."""

@@ -133,7 +133,7 @@ def render_segments(
 
 
 def escape_control_tokens(text: str) -> str:
-    """Text in which no control token is spelled any more: a zero-width space follows each one's first character.
+    """Text that spells no control token any more: a zero-width space follows each one's first character.
 
     For servers that tokenize a text themselves and would take such a spelling for the token.
     """
@@ -154,7 +154,7 @@ def _is_schema(tool: Any) -> bool:
 
 
 def _last_query(turns: Sequence[Turn]) -> int:
-    """The turn after which reasoning is replayed: the last of a user that is not a tool's result in disguise."""
+    """The turn after which reasoning is replayed: a user's last that is no tool result in disguise."""
     for index in range(len(turns) - 1, -1, -1):
         turn = turns[index]
         if turn.role == "user" and not (
