@@ -81,7 +81,7 @@ class ClinicAppointments:
     - Dermatology and cardiology need an open referral to that specialty that is valid on the day of the visit; booking uses it, cancelling opens it again.
     - A patient has at most 3 upcoming appointments, one per clinician, and never two at the same time.
     - While patients wait for a clinician, only the next in line is booked or moved into that clinician's free slots: urgent before routine, then by date.
-    - A patient joins a waitlist only once, and only when others wait or the clinician has no free slot in the next 14 days.
+    - A patient joins a clinician's waitlist once, with the referral that a booking needs, and only when others wait or no slot is free in the next 14 days. A patient already booked in that specialty may wait for an earlier time.
     - An appointment is moved at most twice, at least 24 hours before it starts, and within its specialty.
     - Cancelling less than 24 hours ahead counts as missed, and so does a no-show; after 3 missed a patient cannot be booked or moved.
     - A referral comes from a general practitioner or pediatrician who saw the patient in the last 60 days. It is valid for 90 days and can be extended once, by 60 days.
@@ -447,10 +447,12 @@ class ClinicAppointments:
         refusal = self._wrong_age(patient_id, clinician)
         if refusal:
             return refusal
-        if clinician["specialty"] in REFERRAL_SPECIALTIES and not self._valid_referral(
-            patient_id, clinician["specialty"], self.now
+        specialty = clinician["specialty"]
+        comes_anyway = any(self._view(a)["specialty"] == specialty for a in self._booked(patient_id))
+        if specialty in REFERRAL_SPECIALTIES and not (
+            comes_anyway or self._valid_referral(patient_id, specialty, self.now)
         ):
-            return self._no_referral(patient_id, clinician["specialty"], self.now)
+            return self._no_referral(patient_id, specialty, self.now)
         free = self._free_slots(clinician_id, self.now[:10], self._day_after(self.now, WAITLIST_DAYS))
         if free and not self._queue(clinician_id):
             return self._error(
@@ -609,6 +611,7 @@ class ClinicAppointments:
             "start": slot["start"],
             "clinician_id": clinician["clinician_id"],
             "clinician": clinician["name"],
+            "specialty": clinician["specialty"],
         }
 
     def _is_short_notice(self, slot: Slot) -> bool:
