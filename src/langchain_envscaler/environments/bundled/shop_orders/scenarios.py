@@ -318,7 +318,8 @@ SCENARIOS: list[Scenario] = [
         ],
         reference=[
             ("find_customer", {"query": "Idris Bello"}),
-            ("search_products", {"query": "outdoor"}),
+            ("search_products", {"query": "trekking poles"}),
+            ("search_products", {"query": "sleeping bag"}),
             (
                 "add_address",
                 {"customer_id": "C-102", "label": "sister", "address": "40 Harbour Terrace, Westport"},
