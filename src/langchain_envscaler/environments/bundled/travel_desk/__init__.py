@@ -1,0 +1,1 @@
+"""A company's travel desk: trips, flights, hotels, budgets, approvals, changes and cancellations."""
