@@ -1,0 +1,44 @@
+"""What an output must look like, said without any engine: by which tools it may call, or by a JSON schema.
+
+A backend turns a constraint into a grammar that masks tokens, so the output is valid by construction. With
+thinking on, the grammar binds after the reasoning.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = ["CallConstraint", "Constraint", "JsonConstraint", "ToolSchema"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as a grammar sees it; `parameters` is None where any JSON object will do."""
+
+    name: str
+    parameters: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallConstraint:
+    """The answer calls tools.
+
+    Attributes:
+        tools: The tools that may be called.
+        required: True: the answer is nothing but calls, at least one. False: text and calls, each call valid.
+        parallel: Whether more than one call may be written.
+    """
+
+    tools: tuple[ToolSchema, ...]
+    required: bool = True
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JsonConstraint:
+    """The answer is one JSON value of the schema; any JSON object where the schema is None."""
+
+    schema: Mapping[str, Any] | None = None
+
+
+Constraint: TypeAlias = CallConstraint | JsonConstraint
