@@ -1,8 +1,8 @@
 """What every engine behind the chat model is: a prompt in, a stream of text and a finish reason out.
 
 Prompt rendering, output reading, stop sequences and constraints are the model's and shared by all, so each
-engine behaves the same. Two kinds of engine exist: a :class:`Backend` takes a rendered prompt and hands back raw
-text; a :class:`ChatBackend` takes messages and hands back what a server already read.
+engine behaves the same. Two kinds of engine exist: a :class:`Backend` takes a rendered prompt and hands back
+raw text; a :class:`ChatBackend` takes messages and hands back what a server already read.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The prompt as one string; what a message says and what the format says can no longer be told apart."""
+        """The prompt as one string, in which a message that spells a control token looks like one."""
         return "".join(segment.text for segment in self.segments)
 
 
@@ -141,7 +141,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens used so far. `reasoning_tokens` is None where the engine does not know; the model then counts."""
+    """Tokens used so far; `reasoning_tokens` is None where the engine does not know, and the model counts."""
 
     input_tokens: int
     output_tokens: int
@@ -197,7 +197,7 @@ class ChatChunk:
     model_name: str | None = None
 
 
-class _Engine(ABC):
+class _Engine:
     """What both kinds of engine can tell about themselves."""
 
     @property
@@ -210,12 +210,12 @@ class _Engine(ABC):
         """The most tokens that prompt and output may have together; None where it is not known (yet)."""
         return None
 
-    def close(self) -> None:  # noqa: B027  (most engines hold nothing)
+    def close(self) -> None:
         """Gives back what the engine holds; using it again may take it anew."""
 
 
-class Backend(_Engine):
-    """An engine that continues a prompt. Only :meth:`stream` must be written; it may be called from any thread."""
+class Backend(_Engine, ABC):
+    """An engine that continues a prompt. Only :meth:`stream` must be written; any thread may call it."""
 
     @abstractmethod
     def stream(self, request: GenerationRequest) -> Iterator[GenerationChunk]:
@@ -238,7 +238,7 @@ class Backend(_Engine):
     def prompt(
         self, messages: Sequence[Message], tools: Sequence[Any] | None = None, *, enable_thinking: bool = True
     ) -> Prompt:
-        """The prompt of a conversation: Qwen3's carried format unless the engine has a template of its own."""
+        """The prompt of a conversation, in Qwen3's carried format unless the engine has a template of its own."""
         return Prompt(tuple(render_segments(messages, tools, enable_thinking=enable_thinking)))
 
     def count_tokens(self, prompt: Prompt) -> int | None:
@@ -246,7 +246,7 @@ class Backend(_Engine):
         return None
 
 
-class ChatBackend(_Engine):
+class ChatBackend(_Engine, ABC):
     """An engine that answers messages: a server with a chat template and perhaps parsers of its own."""
 
     @abstractmethod
