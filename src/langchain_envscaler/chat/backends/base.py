@@ -238,7 +238,7 @@ class Backend(_Engine, ABC):
     def prompt(
         self, messages: Sequence[Message], tools: Sequence[Any] | None = None, *, enable_thinking: bool = True
     ) -> Prompt:
-        """The prompt of a conversation, in Qwen3's carried format unless the engine has a template of its own."""
+        """The prompt of a conversation, in Qwen3's carried format unless the engine has its own."""
         return Prompt(tuple(render_segments(messages, tools, enable_thinking=enable_thinking)))
 
     def count_tokens(self, prompt: Prompt) -> int | None:
