@@ -1,8 +1,17 @@
 """What bundled scenarios are written with: states over a base, tasks unwrapped, checks from expressions."""
 
+from typing import Any
+
 import pytest
 
-from langchain_envscaler.environments.bundled._scenarios import check, merged, same, same_except, scenario
+from langchain_envscaler.environments.bundled._scenarios import (
+    check,
+    merged,
+    only_changed,
+    same,
+    same_except,
+    scenario,
+)
 
 INITIAL = {"rooms": {"r1": {"lit": False}, "r2": {"lit": False}}, "people": {}}
 
@@ -41,6 +50,31 @@ def test_same_holds_only_while_every_named_table_is_untouched() -> None:
 )
 def test_same_except_allows_changes_of_the_named_records_only(rooms: object, untouched: bool) -> None:
     assert holds(same_except("rooms", "r1"), {"rooms": rooms}) is untouched
+
+
+@pytest.mark.parametrize(
+    ("changes", "allowed"),
+    [
+        pytest.param({}, True, id="nothing changed"),
+        pytest.param({"rooms": {"r1": {"lit": True}}}, True, id="the named record changed"),
+        pytest.param(
+            {"rooms": {"r1": {"lit": True}, "r2": {"lit": True}}}, False, id="another record changed"
+        ),
+        pytest.param({"people": {"p1": {}}}, False, id="a record added elsewhere"),
+        pytest.param({"steps": 3, "counters": {"room": 4}}, True, id="only counters and plain values moved"),
+    ],
+)
+def test_only_changed_allows_nothing_beyond_the_named_records(changes: dict[str, Any], allowed: bool) -> None:
+    initial = {**INITIAL, "steps": 0, "counters": {"room": 3}}
+    state = {"initial_state": initial, "final_state": merged(initial, changes)}
+    assert eval(only_changed("r1"), state) is allowed
+
+
+def test_only_changed_wants_exactly_the_new_records_it_counts() -> None:
+    one, two = {"people": {"p1": {}}}, {"people": {"p1": {}, "p2": {}}}
+    assert holds(only_changed(people=1), merged(INITIAL, one))
+    assert not holds(only_changed(people=1), merged(INITIAL, {}))
+    assert not holds(only_changed(people=1), merged(INITIAL, two))
 
 
 def test_a_check_that_is_not_an_expression_is_refused_when_it_is_written() -> None:

@@ -11,7 +11,7 @@ An environment's `scenarios.py` reads like this:
             state=merged(BASE, {"copies": {"C-101": {"status": "on_loan"}}}),
             checks=[
                 ("Is copy C-101 on the shelf?", 'final_state["copies"]["C-101"]["status"] == "available"'),
-                ("Was nothing else touched?", same("members") + " and " + same_except("copies", "C-101")),
+                ("Was nothing else changed?", only_changed("C-101", "L-7")),
             ],
             reference=[("return_copy", {"copy_id": "C-101"})],
         ),
@@ -27,7 +27,7 @@ from typing import Any
 
 from langchain_envscaler.environments.metadata import Check, ReferenceCall, Scenario
 
-__all__ = ["check", "merged", "same", "same_except", "scenario"]
+__all__ = ["check", "merged", "only_changed", "same", "same_except", "scenario"]
 
 
 def scenario(
@@ -94,6 +94,22 @@ def same_except(table: str, *record_ids: str) -> str:
         f"{{key: value for key, value in final_state[{table!r}].items() {kept}}}"
         f" == {{key: value for key, value in initial_state[{table!r}].items() {kept}}}"
     )
+
+
+def only_changed(*record_ids: str, **new_records: int) -> str:
+    """The expression that in all tables only these records were changed, and so many records added to these tables.
+
+    A part of the state whose values are all mappings is a table; counters and plain values are left aside.
+    """
+    return f"""
+all(
+    {{key: value for key, value in final_state[table].items() if key in records and key not in {list(record_ids)!r}}}
+    == {{key: value for key, value in records.items() if key not in {list(record_ids)!r}}}
+    and len(final_state[table].keys() - records.keys()) == {new_records!r}.get(table, 0)
+    for table, records in initial_state.items()
+    if isinstance(records, dict) and all(isinstance(value, dict) for value in records.values())
+)
+"""
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from langchain_envscaler.environments.bundled._scenarios import same, same_except, scenario
+from langchain_envscaler.environments.bundled._scenarios import only_changed, scenario
 from langchain_envscaler.environments.bundled.clinic_appointments.base_state import BASE
 from langchain_envscaler.environments.metadata import Scenario
 
@@ -52,14 +52,6 @@ def _referred(patient_id: str, specialty: str, issued_by: str) -> str:
     """
 
 
-def _new_records(**counts: int) -> str:
-    """The expression that so many records were added to each of these tables."""
-    return " and ".join(
-        f'len(final_state["{table}"]) == len(initial_state["{table}"]) + {count}'
-        for table, count in counts.items()
-    )
-
-
 SCENARIOS: list[Scenario] = [
     _scenario(
         "01-cancel-a-visit",
@@ -70,10 +62,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is her appointment cancelled?", _appointment_is("A-604", "cancelled")),
             ("Is the slot free again?", _slot_is("S-507", "free")),
-            (
-                "Were no other appointments touched?",
-                same_except("appointments", "A-604") + " and " + same("patients"),
-            ),
+            ("Was nothing else changed?", only_changed("S-507", "A-604")),
         ],
         reference=[
             ("get_patient", {"patient_id": "P-409"}),
@@ -91,10 +80,7 @@ SCENARIOS: list[Scenario] = [
                 "Does Abel Ferreira have that slot, for his sore knee?",
                 _booked("P-407", "S-506", "sore knee"),
             ),
-            (
-                "Is it the only new appointment?",
-                _new_records(appointments=1) + " and " + same_except("slots", "S-506"),
-            ),
+            ("Was nothing else changed?", only_changed("S-506", appointments=1)),
         ],
         reference=[
             ("list_clinicians", {"specialty": "general practice"}),
@@ -116,10 +102,7 @@ SCENARIOS: list[Scenario] = [
                 "Is Maribel Santos referred to cardiology by Dr. Oyelaran?",
                 _referred("P-403", "cardiology", "D-12"),
             ),
-            (
-                "Is that the only new referral, and was nothing booked?",
-                _new_records(referrals=1) + " and " + same("appointments", "waitlist"),
-            ),
+            ("Was nothing else changed?", only_changed(referrals=1)),
         ],
         reference=[
             ("find_patients", {"query": "Maribel Santos"}),
@@ -135,10 +118,7 @@ SCENARIOS: list[Scenario] = [
                 "Is his waitlist entry withdrawn?",
                 'final_state["waitlist"]["W-801"]["status"] == "withdrawn"',
             ),
-            (
-                "Were no other entries or appointments touched?",
-                same_except("waitlist", "W-801") + " and " + same("appointments"),
-            ),
+            ("Was nothing else changed?", only_changed("W-801")),
         ],
         reference=[
             ("find_patients", {"query": "Abel Ferreira"}),
@@ -159,10 +139,7 @@ SCENARIOS: list[Scenario] = [
                 "Does it count as missed for Abel Ferreira?",
                 'final_state["patients"]["P-407"]["missed"] == 1',
             ),
-            (
-                "Were no other appointments or patients touched?",
-                same_except("appointments", "A-594", "A-595") + " and " + same_except("patients", "P-407"),
-            ),
+            ("Was nothing else changed?", only_changed("P-407", "A-594", "A-595")),
         ],
         reference=[
             ("list_clinicians", {"specialty": "general practice"}),
@@ -180,10 +157,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is her appointment now at 10:00 on 15 April?", _in_slot("A-602", "S-505")),
             ("Is her old slot free?", _slot_is("S-503", "free")),
-            (
-                "Were no other appointments touched?",
-                same_except("appointments", "A-602") + " and " + same("patients"),
-            ),
+            ("Was nothing else changed?", only_changed("S-503", "S-505", "A-602")),
         ],
         reference=[
             ("find_patients", {"query": "Nadia Petrov"}),
@@ -207,10 +181,7 @@ SCENARIOS: list[Scenario] = [
                 _booked("P-404", "S-551", "palpitations"),
             ),
             ("Is his referral used?", 'final_state["referrals"]["R-708"]["status"] == "used"'),
-            (
-                "Were no other appointments touched?",
-                _new_records(appointments=1) + " and " + same_except("slots", "S-551"),
-            ),
+            ("Was nothing else changed?", only_changed("S-551", "R-708", appointments=1)),
         ],
         reference=[
             ("find_patients", {"query": "George Whitlock"}),
@@ -241,10 +212,7 @@ SCENARIOS: list[Scenario] = [
                 """,
             ),
             ("Is he booked at 11:00 on 15 April, for his fever?", _booked("P-414", "S-522", "fever")),
-            (
-                "Is there exactly one new patient and one new appointment?",
-                _new_records(patients=1, appointments=1),
-            ),
+            ("Was nothing else changed?", only_changed("S-522", patients=1, appointments=1)),
         ],
         reference=[
             ("register_patient", {"name": "Milo Fischer", "birth_date": "2019-11-02", "phone": "555-0488"}),
@@ -266,10 +234,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is his appointment now on 16 April at 16:00?", _in_slot("A-611", "S-551")),
             ("Is his old slot free?", _slot_is("S-552", "free")),
-            (
-                "Were no other appointments or referrals touched?",
-                same_except("appointments", "A-611") + " and " + same("referrals"),
-            ),
+            ("Was nothing else changed?", only_changed("S-551", "S-552", "A-611")),
         ],
         reference=[
             ("find_patients", {"query": "Anton Weiss"}),
@@ -306,10 +271,7 @@ SCENARIOS: list[Scenario] = [
                 )
                 """,
             ),
-            (
-                "Was nothing booked, and nobody else referred or listed?",
-                _new_records(referrals=1, waitlist=1) + " and " + same("appointments"),
-            ),
+            ("Was nothing else changed?", only_changed(referrals=1, waitlist=1)),
         ],
         reference=[
             ("find_patients", {"query": "Maribel Santos"}),
@@ -339,10 +301,7 @@ SCENARIOS: list[Scenario] = [
                 _booked("P-411", "S-531", "changing mole"),
             ),
             ("Is her waitlist entry settled?", 'final_state["waitlist"]["W-802"]["status"] == "booked"'),
-            (
-                "Does Abel Ferreira still wait, and was nobody else booked?",
-                same_except("waitlist", "W-802") + " and " + _new_records(appointments=1),
-            ),
+            ("Was nothing else changed?", only_changed("A-608", "R-701", "R-704", "W-802", appointments=1)),
         ],
         reference=[
             ("find_patients", {"query": "Colin Ashby"}),
@@ -370,10 +329,7 @@ SCENARIOS: list[Scenario] = [
                 and final_state["referrals"]["R-706"]["status"] == "used"
                 """,
             ),
-            (
-                "Were no other appointments or referrals touched?",
-                _new_records(appointments=1, referrals=0) + " and " + same_except("slots", "S-553"),
-            ),
+            ("Was nothing else changed?", only_changed("S-553", "R-706", appointments=1)),
         ],
         reference=[
             ("find_patients", {"query": "Harriet Boyle"}),
@@ -400,10 +356,7 @@ SCENARIOS: list[Scenario] = [
             ("Is Teresa's appointment on 15 April at 10:30?", _in_slot("A-603", "S-506")),
             ("Is Emil's appointment on 15 April at 11:30?", _in_slot("A-606", "S-523")),
             ("Are their old slots free?", _slot_is("S-504", "free") + " and " + _slot_is("S-521", "free")),
-            (
-                "Were no other appointments touched?",
-                same_except("appointments", "A-603", "A-606") + " and " + same("patients"),
-            ),
+            ("Was nothing else changed?", only_changed("S-504", "S-506", "S-521", "S-523", "A-603", "A-606")),
         ],
         reference=[
             ("find_patients", {"query": "Novak"}),
@@ -438,10 +391,7 @@ SCENARIOS: list[Scenario] = [
             ("Does Teresa Novak see Dr. Oyelaran on Tuesday at 14:00?", _in_slot("A-603", "S-511")),
             ("Is the slot on Tuesday at 9:00 blocked?", _slot_is("S-503", "blocked")),
             ("Is the slot on Tuesday at 9:30 blocked?", _slot_is("S-504", "blocked")),
-            (
-                "Were no other appointments touched?",
-                same_except("appointments", "A-602", "A-603") + " and " + same("patients"),
-            ),
+            ("Was nothing else changed?", only_changed("S-503", "S-504", "S-505", "S-511", "A-602", "A-603")),
         ],
         reference=[
             ("list_clinicians", {"specialty": "general practice"}),
@@ -485,8 +435,10 @@ SCENARIOS: list[Scenario] = [
                 _referred("P-403", "dermatology", "D-12"),
             ),
             (
-                "Was nothing else booked, referred or taken off the waitlist?",
-                _new_records(appointments=2, referrals=1) + " and " + same_except("waitlist", "W-802"),
+                "Was nothing else changed?",
+                only_changed(
+                    "S-551", "A-609", "R-702", "R-704", "R-708", "W-802", appointments=2, referrals=1
+                ),
             ),
         ],
         reference=[

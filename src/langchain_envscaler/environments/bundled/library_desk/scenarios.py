@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from langchain_envscaler.environments.bundled._scenarios import merged, same, same_except, scenario
+from langchain_envscaler.environments.bundled._scenarios import merged, only_changed, scenario
 from langchain_envscaler.environments.bundled.library_desk.base_state import BASE, loan
 from langchain_envscaler.environments.metadata import Scenario
 
@@ -29,7 +29,9 @@ def _returned(loan_id: str) -> str:
 
 
 def _renewed(loan_id: str, due_on: str) -> str:
-    return f'final_state["loans"]["{loan_id}"]["due_on"] == "{due_on}"'
+    """The expression that a loan not renewed before was renewed once, until then."""
+    loan = f'final_state["loans"]["{loan_id}"]'
+    return f'{loan}["due_on"] == "{due_on}" and {loan}["renewals"] == 1'
 
 
 def _hold_is(hold_id: str, status: str) -> str:
@@ -67,14 +69,6 @@ def _fine_of_loan(loan_id: str, kind: str, amount_cents: int, paid_cents: int, s
     """
 
 
-def _new_records(**counts: int) -> str:
-    """The expression that so many records were added to each of these tables."""
-    return " and ".join(
-        f'len(final_state["{table}"]) == len(initial_state["{table}"]) + {count}'
-        for table, count in counts.items()
-    )
-
-
 SCENARIOS: list[Scenario] = [
     _scenario(
         "01-return-a-book",
@@ -82,10 +76,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is Jonas Lindqvist's loan of The Salt Road returned?", _returned("L-501")),
             ("Is copy C-301 available again?", 'final_state["copies"]["C-301"]["status"] == "available"'),
-            (
-                "Were no other loans or copies touched?",
-                same_except("loans", "L-501") + " and " + same("fines"),
-            ),
+            ("Was nothing else changed?", only_changed("C-301", "L-501")),
         ],
         reference=[
             ("get_member", {"member_id": "M-102"}),
@@ -98,8 +89,8 @@ SCENARIOS: list[Scenario] = [
             Jonas Lindqvist is on the phone. He needs more time for the book he has at home; please renew it for him.
         """,
         checks=[
-            ("Is his loan now due on 6 April 2026?", _renewed("L-501", "2026-04-06")),
-            ("Was no other loan changed?", same_except("loans", "L-501")),
+            ("Is his loan renewed once, until 6 April 2026?", _renewed("L-501", "2026-04-06")),
+            ("Was nothing else changed?", only_changed("L-501")),
         ],
         reference=[
             ("find_members", {"query": "Jonas Lindqvist"}),
@@ -115,10 +106,7 @@ SCENARIOS: list[Scenario] = [
         """,
         checks=[
             ("Does Hana Sato have the DVD of The Salt Road on loan?", _lent("M-107", "T-202")),
-            (
-                "Was nothing else lent or taken back?",
-                same_except("copies", "C-303") + " and " + _new_records(loans=1),
-            ),
+            ("Was nothing else changed?", only_changed("C-303", loans=1)),
         ],
         reference=[
             ("search_titles", {"query": "The Salt Road"}),
@@ -133,10 +121,7 @@ SCENARIOS: list[Scenario] = [
         """,
         checks=[
             ("Does Tomas Herrera wait for Learning to Weld?", _waits("M-104", "T-210")),
-            (
-                "Is that the only new hold, and nothing else changed?",
-                _new_records(holds=1) + " and " + same("copies", "loans"),
-            ),
+            ("Was nothing else changed?", only_changed(holds=1)),
         ],
         reference=[
             ("find_members", {"query": "Herrera"}),
@@ -156,10 +141,7 @@ SCENARIOS: list[Scenario] = [
                 "Is the copy of Clockwork Garden now kept for Hana Sato?",
                 _hold_is("H-606", "ready") + ' and final_state["holds"]["H-606"]["copy_id"] == "C-315"',
             ),
-            (
-                "Is Priya Raman's hold still there, and no other hold touched?",
-                same_except("holds", "H-602", "H-606"),
-            ),
+            ("Was nothing else changed?", only_changed("H-602", "H-606")),
         ],
         reference=[
             ("list_uncollected_holds", {}),
@@ -179,10 +161,7 @@ SCENARIOS: list[Scenario] = [
                 _fine_of_loan("L-502", "overdue", 350, 350, "paid"),
             ),
             ("Is the copy kept for Amara Okafor, who waited longest?", _hold_is("H-603", "ready")),
-            (
-                "Were no other loans or fines touched?",
-                same_except("loans", "L-502") + " and " + _new_records(fines=1),
-            ),
+            ("Was nothing else changed?", only_changed("C-304", "L-502", "H-603", fines=1)),
         ],
         reference=[
             ("find_members", {"query": "Tomas Herrera"}),
@@ -210,7 +189,7 @@ SCENARIOS: list[Scenario] = [
                 """,
             ),
             ("Does she have Captain Biscuit and the Moon on loan?", _lent("M-113", "T-208")),
-            ("Is there exactly one new member and one new loan?", _new_records(members=1, loans=1)),
+            ("Was nothing else changed?", only_changed("C-310", members=1, loans=1)),
         ],
         reference=[
             (
@@ -236,10 +215,7 @@ SCENARIOS: list[Scenario] = [
                 "Is the reason on record?",
                 '"book drop was jammed" in final_state["fines"]["F-701"]["note"].lower()',
             ),
-            (
-                "Were no other holds or fines touched?",
-                same_except("holds", "H-601") + " and " + same_except("fines", "F-701"),
-            ),
+            ("Was nothing else changed?", only_changed("C-306", "H-601", "F-701", loans=1)),
         ],
         reference=[
             ("find_members", {"query": "Samuel Adeyemi"}),
@@ -262,10 +238,7 @@ SCENARIOS: list[Scenario] = [
             ),
             ("Does she have Night Trains of Europe on loan?", _lent("M-103", "T-205")),
             ("Was it her own hold that was settled?", _hold_is("H-605", "collected")),
-            (
-                "Were no other members or fines touched?",
-                same_except("members", "M-103") + " and " + same_except("fines", "F-703"),
-            ),
+            ("Was nothing else changed?", only_changed("M-103", "C-318", "H-605", "F-703", loans=1)),
         ],
         reference=[
             ("find_members", {"query": "Priya Raman"}),
@@ -290,10 +263,7 @@ SCENARIOS: list[Scenario] = [
                 _fine_of_loan("L-506", "lost", 2600, 1000, "unpaid"),
             ),
             ("Is her hold cancelled?", _hold_is("H-604", "cancelled")),
-            (
-                "Were no other loans or holds touched?",
-                same_except("loans", "L-506") + " and " + same_except("holds", "H-604"),
-            ),
+            ("Was nothing else changed?", only_changed("C-313", "L-506", "H-604", fines=1)),
         ],
         reference=[
             ("find_members", {"query": "Ines Duarte"}),
@@ -323,13 +293,7 @@ SCENARIOS: list[Scenario] = [
             ("Is Captain Biscuit and the Moon returned?", _returned("L-505")),
             ("Is the fine of 75 cents paid?", _fine_of_loan("L-505", "overdue", 75, 75, "paid")),
             ("Does he have Winter Arithmetic on loan?", _lent("M-108", "T-212")),
-            (
-                "Are his other loans as they were?",
-                """
-                all(final_state["loans"][key] == initial_state["loans"][key] for key in ("L-495", "L-496"))
-                and final_state["members"] == initial_state["members"]
-                """,
-            ),
+            ("Was nothing else changed?", only_changed("C-311", "C-316", "L-505", loans=1, fines=1)),
         ],
         reference=[
             ("find_members", {"query": "Ben Castellan"}),
@@ -356,10 +320,7 @@ SCENARIOS: list[Scenario] = [
                 "Was he charged 2400 cents, of which 1000 are paid?",
                 _fine_of_loan("L-502", "lost", 2400, 1000, "unpaid"),
             ),
-            (
-                "Were no other loans touched, and nobody else fined?",
-                same_except("loans", "L-502", "L-505") + " and " + _new_records(fines=2),
-            ),
+            ("Was nothing else changed?", only_changed("C-304", "C-311", "L-502", "L-505", fines=2)),
         ],
         reference=[
             ("list_overdue_loans", {}),
@@ -379,13 +340,10 @@ SCENARIOS: list[Scenario] = [
             in.
         """,
         checks=[
-            ("Is Hana Sato's loan now due on 6 April 2026?", _renewed("L-507", "2026-04-06")),
+            ("Is Hana Sato's loan renewed once, until 6 April 2026?", _renewed("L-507", "2026-04-06")),
             ("Is Amara Okafor's loan returned?", _returned("L-504")),
             ("Is The Lantern Makers kept for Jonas Lindqvist?", _hold_is("H-607", "ready")),
-            (
-                "Were no other loans or holds touched?",
-                same_except("loans", "L-504", "L-507") + " and " + same_except("holds", "H-607"),
-            ),
+            ("Was nothing else changed?", only_changed("C-308", "L-504", "L-507", "H-607")),
         ],
         reference=[
             ("find_members", {"query": "Amara Okafor"}),
@@ -415,8 +373,8 @@ SCENARIOS: list[Scenario] = [
             ("Does Amara wait for Learning to Weld?", _waits("M-101", "T-210")),
             ("Does Lucy have Captain Biscuit and the Moon on loan?", _lent("M-105", "T-208")),
             (
-                "Were no other loans and holds touched?",
-                _new_records(holds=1, loans=1) + " and " + same("fines", "members"),
+                "Was nothing else changed?",
+                only_changed("C-308", "C-310", "L-504", "H-603", "H-607", loans=1, holds=1),
             ),
         ],
         reference=[
@@ -444,17 +402,8 @@ SCENARIOS: list[Scenario] = [
             ("Is Greta Vogel's fine paid?", _fine_is("F-704", "paid")),
             ("Does Greta Vogel have Night Trains of Europe on loan?", _lent("M-109", "T-205")),
             ("Does Samuel Adeyemi have Bread Without Hurry on loan?", _lent("M-110", "T-204")),
-            ("Is Jonas Lindqvist's loan now due on 6 April 2026?", _renewed("L-501", "2026-04-06")),
-            (
-                "Were no other fines, holds or loans touched?",
-                " and ".join(
-                    [
-                        same_except("fines", "F-704"),
-                        same_except("holds", "H-601"),
-                        _new_records(loans=2),
-                    ]
-                ),
-            ),
+            ("Is Jonas Lindqvist's loan renewed once, until 6 April 2026?", _renewed("L-501", "2026-04-06")),
+            ("Was nothing else changed?", only_changed("C-306", "C-307", "L-501", "H-601", "F-704", loans=2)),
         ],
         reference=[
             ("find_members", {"query": "Greta Vogel"}),
