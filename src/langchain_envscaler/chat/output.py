@@ -73,11 +73,15 @@ class OutputReader:
     Args:
         enable_thinking: False if the prompt ended in an empty think block.
         first_call_only: Read up to the end of the first valid call and ignore what follows it.
+        read_calls: False if no call may come of the output: blocks then stay the text that they are.
     """
 
-    def __init__(self, enable_thinking: bool = True, *, first_call_only: bool = False) -> None:
+    def __init__(
+        self, enable_thinking: bool = True, *, first_call_only: bool = False, read_calls: bool = True
+    ) -> None:
         self._enable_thinking = enable_thinking
         self._first_call_only = first_call_only
+        self._read_calls = read_calls
         self._lexer = Lexer(think_tags=True, drafts=enable_thinking)
         self._phase = _Phase.START
         self._reasoning = ReasoningPieces()
@@ -108,11 +112,16 @@ class OutputReader:
 
     def feed(self, text: str) -> list[OutputDelta]:
         """Reads on; returns what became certain by it."""
-        if self._phase is not _Phase.DONE and text:
-            if self._lexer.is_plain(text):
-                self._read(Token(Kind.TEXT, text))
-            else:
-                self._read_all(self._lexer.feed(text))
+        if self._phase is _Phase.DONE:
+            return []
+        if not self._lexer.is_plain(text):
+            self._read_all(self._lexer.feed(text))
+        elif self._phase is _Phase.ANSWER:
+            self._deltas.content(self._answer.text(text))
+        elif self._phase is _Phase.THINKING and not self._drafts:
+            self._deltas.reasoning(self._reasoning.text(text))
+        elif text:
+            self._read(Token(Kind.TEXT, text))
         return self._deltas.take()
 
     def close(self, finish_reason: str | None = "stop") -> list[OutputDelta]:
@@ -183,7 +192,8 @@ class OutputReader:
             self._think(token)
 
     def _read_answer(self, token: Token) -> None:
-        if token.kind in (Kind.BLOCK, Kind.BROKEN_BLOCK, Kind.UNFINISHED_BLOCK):
+        is_block = token.kind in (Kind.BLOCK, Kind.BROKEN_BLOCK, Kind.UNFINISHED_BLOCK)
+        if is_block and self._read_calls:
             self._answer.border()
             self._add_call(self._call(token))
         else:
@@ -226,7 +236,7 @@ class OutputReader:
         """The end of a think block that never closed: the valid calls it ends in were meant."""
         calls = [self._call(token) if token.kind is Kind.BLOCK else None for token in self._drafts]
         begin = len(calls)
-        for position in range(len(calls) - 1, -1, -1):
+        for position in range(len(calls) - 1, -1, -1) if self._read_calls else ():
             call = calls[position]
             if call is not None and call["type"] != "tool_call":
                 break
@@ -254,24 +264,24 @@ class _Deltas:
 
     def __init__(self) -> None:
         self._pending: list[OutputDelta] = []
+        self._pending_reasoning: list[str] = []
+        self._pending_content: list[str] = []
         self._reasoning: list[str] = []
         self._content: list[str] = []
         self._tool_calls: list[ToolCall] = []
         self._invalid_tool_calls: list[InvalidToolCall] = []
-        self._taken_reasoning = 0
-        self._taken_content = 0
 
     def reasoning(self, text: str) -> None:
         if text:
-            if len(self._content) > self._taken_content:
+            if self._pending_content:
                 self._flush()
-            self._reasoning.append(text)
+            self._pending_reasoning.append(text)
 
     def content(self, text: str) -> None:
         if text:
-            if len(self._reasoning) > self._taken_reasoning:
+            if self._pending_reasoning:
                 self._flush()
-            self._content.append(text)
+            self._pending_content.append(text)
 
     def call(self, call: ToolCall | InvalidToolCall) -> None:
         self._flush()
@@ -285,6 +295,8 @@ class _Deltas:
 
     def take(self) -> list[OutputDelta]:
         self._flush()
+        if not self._pending:
+            return []
         pending, self._pending = self._pending, []
         return pending
 
@@ -298,9 +310,13 @@ class _Deltas:
 
     def _flush(self) -> None:
         """The text since the last delta becomes one; only one of both kinds is ever waiting."""
-        reasoning = self._reasoning[self._taken_reasoning :]
-        content = self._content[self._taken_content :]
-        if reasoning or content:
-            self._taken_reasoning = len(self._reasoning)
-            self._taken_content = len(self._content)
-            self._pending.append(OutputDelta("".join(reasoning), "".join(content)))
+        if self._pending_content:
+            text = "".join(self._pending_content)
+            self._pending_content.clear()
+            self._content.append(text)
+            self._pending.append(OutputDelta(content=text))
+        elif self._pending_reasoning:
+            text = "".join(self._pending_reasoning)
+            self._pending_reasoning.clear()
+            self._reasoning.append(text)
+            self._pending.append(OutputDelta(reasoning=text))
