@@ -1,9 +1,9 @@
 """One tool call, from the JSON that the model wrote between its tags."""
 
 import json
+import os
 import re
 from typing import Any, Literal
-from uuid import uuid4
 
 from langchain_core.messages import InvalidToolCall, ToolCall
 from langchain_core.messages.tool import invalid_tool_call, tool_call
@@ -112,4 +112,4 @@ def _invalid(text: str, name: str | None, reason: str) -> InvalidToolCall:
 
 
 def _new_id() -> str:
-    return f"call_{uuid4().hex}"
+    return f"call_{os.urandom(12).hex()}"

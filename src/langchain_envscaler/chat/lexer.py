@@ -5,9 +5,9 @@ it ends: tags within strings are text. What cannot be told yet is held, never gu
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from typing import NamedTuple, TypeAlias
 
 from langchain_envscaler.chat.json_scanner import ObjectScanner
 
@@ -46,8 +46,7 @@ class Kind(Enum):
     """A block that the text's end cut off."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A piece of the text: `raw` is its source, `body` what stands between a block's tags."""
 
     kind: Kind
@@ -55,14 +54,7 @@ class Token:
     body: str = ""
 
 
-class _State(Enum):
-    TEXT = auto()
-    OPENING = auto()
-    """After an opening tag: white space, then a brace or not."""
-    BLOCK = auto()
-    BROKEN = auto()
-    AFTER = auto()
-    """After a block's object: its closing tag, or not."""
+_Step: TypeAlias = Callable[[bool], Token | None]
 
 
 class Lexer:
@@ -75,7 +67,8 @@ class Lexer:
     def __init__(self, *, think_tags: bool, drafts: bool) -> None:
         self.think_tags = think_tags
         self.drafts = drafts
-        self._state = _State.TEXT
+        self._step: _Step = self._text
+        self._in_region = False
         self._input = ""
         self._position = 0
         self._partial = ""
@@ -88,7 +81,7 @@ class Lexer:
 
     def is_plain(self, text: str) -> bool:
         """Whether the text would come back whole as one text token."""
-        return self._state is _State.TEXT and not self._partial and "<" not in text
+        return not self._in_region and not self._partial and "<" not in text
 
     def feed(self, text: str) -> Iterator[Token]:
         """The tokens that this text completes."""
@@ -102,18 +95,11 @@ class Lexer:
         self._input = self._partial + text
         self._partial = ""
         self._position = self._start = 0
-        step = {
-            _State.TEXT: self._text,
-            _State.OPENING: self._opening,
-            _State.BLOCK: self._block,
-            _State.BROKEN: self._broken,
-            _State.AFTER: self._after,
-        }
-        while self._position < len(self._input) or (is_end and self._state is not _State.TEXT):
-            token = step[self._state](is_end)
+        while self._position < len(self._input) or (is_end and self._in_region):
+            token = self._step(is_end)
             if token is not None:
                 yield token
-        if self._state is not _State.TEXT:
+        if self._in_region:
             self._hold(self._input[self._start :])
 
     def _text(self, is_end: bool) -> Token | None:
@@ -129,15 +115,17 @@ class Lexer:
         self._position = found.end()
         if found.group() == _OPEN:
             self._start = found.start()
-            self._state = _State.OPENING
+            self._in_region = True
+            self._step = self._opening
             return None
         return Token(Kind.THINK_OPEN if found.group() == "<think>" else Kind.THINK_CLOSE, found.group())
 
     def _opening(self, is_end: bool) -> Token | None:
+        """After an opening tag: white space, then a brace or not."""
         self._position = _WHITE_SPACE.match(self._input, self._position).end()  # type: ignore[union-attr]
         if self._position < len(self._input):
             if self._input[self._position] == "{":
-                self._state = _State.BLOCK
+                self._step = self._block
                 self._scanner = ObjectScanner()
                 return None
         elif not is_end:
@@ -148,7 +136,7 @@ class Lexer:
         self._position = self._scanner.scan(self._input, self._position)
         if self._scanner.complete:
             self._object_end = self._held_length + self._position - self._start
-            self._state = _State.AFTER
+            self._step = self._after
             return None
         if self._scanner.failed or is_end:
             return self._not_json(is_end=not self._scanner.failed)
@@ -166,7 +154,7 @@ class Lexer:
         if is_end:
             self._end_region()
             return _block_token(Kind.UNFINISHED_BLOCK, region, region.rstrip().removesuffix(_CLOSE))
-        self._state = _State.BROKEN
+        self._step = self._broken
         return None
 
     def _broken(self, is_end: bool) -> Token | None:
@@ -186,6 +174,7 @@ class Lexer:
         return _block_token(Kind.BROKEN_BLOCK, raw, region)
 
     def _after(self, is_end: bool) -> Token | None:
+        """After a block's object: its closing tag, or not."""
         self._position = _TO_CLOSE.match(self._input, self._position).end()  # type: ignore[union-attr]
         rest = self._input[self._position : self._position + len(_CLOSE)]
         if rest == _CLOSE or (is_end and _CLOSE.startswith(rest)):
@@ -256,7 +245,8 @@ class Lexer:
             self._position = self._start + offset
         self._held.clear()
         self._held_length = 0
-        self._state = _State.TEXT
+        self._in_region = False
+        self._step = self._text
 
 
 def _block_token(kind: Kind, raw: str, region: str) -> Token:
