@@ -36,9 +36,15 @@ class CallConstraint:
 
 @dataclass(frozen=True, slots=True)
 class JsonConstraint:
-    """The answer is one JSON value of the schema; any JSON object where the schema is None."""
+    """The answer is one JSON value.
+
+    Attributes:
+        schema: Its schema; None: any JSON object.
+        calls: Calls that may be written instead.
+    """
 
     schema: Mapping[str, Any] | None = None
+    calls: CallConstraint | None = None
 
 
 Constraint: TypeAlias = CallConstraint | JsonConstraint

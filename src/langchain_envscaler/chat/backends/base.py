@@ -241,9 +241,14 @@ class Backend(_Engine, ABC):
         """The prompt of a conversation, in Qwen3's carried format unless the engine has its own."""
         return Prompt(tuple(render_segments(messages, tools, enable_thinking=enable_thinking)))
 
+    def token_ids(self, prompt: Prompt) -> list[int] | None:
+        """The prompt's tokens; None where the engine has no tokenizer."""
+        return None
+
     def count_tokens(self, prompt: Prompt) -> int | None:
         """The prompt's length in tokens; None where the engine cannot tell without generating."""
-        return None
+        ids = self.token_ids(prompt)
+        return None if ids is None else len(ids)
 
 
 class ChatBackend(_Engine, ABC):
