@@ -22,7 +22,7 @@ class HostGuard:
     """ASGI middleware against DNS rebinding: no page in a browser reaches the server by a name of its own.
 
     A Host that is not allowed gets 421, an Origin that is not allowed 403. A request without an Origin is not
-    from a page. Allowed is a name for every port, or a name with its port.
+    from a page. Allowed is a name for every port, a name with its port, or `*` for any name.
     """
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], origins: Iterable[str] = ()) -> None:
@@ -50,7 +50,7 @@ class HostGuard:
 
     def _allowed(self, host: str) -> bool:
         host = host.lower()
-        return host in self._hosts or _without_port(host) in self._hosts
+        return "*" in self._hosts or host in self._hosts or _without_port(host) in self._hosts
 
     def _allowed_origin(self, origin: str) -> bool:
         origin = origin.lower()

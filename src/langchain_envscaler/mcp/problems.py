@@ -97,3 +97,8 @@ async def respond_to_http_exception(_: Request, error: Exception) -> Response:
         405: "this address does not take that method; the Allow header lists the ones it takes",
     }.get(status, str(getattr(error, "detail", error)))
     return problem_response(status, detail, headers)
+
+
+async def respond_to_failure(_: Request, error: Exception) -> Response:
+    """Starlette's handler of everything unforeseen: the log has the details, the client does not."""
+    return problem_response(500, "the server failed at this request; its log says why")

@@ -1,0 +1,115 @@
+"""A service's episodes as each principal may use them: their own, and no more than the limits allow."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+
+from langchain_envscaler.errors import NotFoundError
+from langchain_envscaler.mcp.auth import principal_of
+from langchain_envscaler.mcp.records import EpisodeRecord
+from langchain_envscaler.mcp.telemetry import Metrics
+
+if TYPE_CHECKING:
+    from langchain_envscaler.environments.episode import Episode
+    from langchain_envscaler.environments.service import EpisodeService
+
+__all__ = ["Caller", "EpisodeDesk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks (None where nobody is authenticated), and the address by which they know the server."""
+
+    principal: str | None
+    base_url: str
+
+
+class EpisodeDesk:
+    """Starts, finds and deletes episodes on behalf of callers."""
+
+    def __init__(
+        self,
+        service: "EpisodeService",
+        metrics: Metrics,
+        *,
+        public_url: str | None = None,
+        max_per_principal: int | None = None,
+    ) -> None:
+        self._service = service
+        self._metrics = metrics
+        self._public_url = public_url.rstrip("/") if public_url else None
+        self._max_per_principal = max_per_principal
+        # Counting and starting are one step for each principal.
+        self._starting: defaultdict[str | None, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def caller(self, request: Request) -> Caller:
+        """Who a request comes from."""
+        base_url = self._public_url or str(request.base_url).rstrip("/")
+        return Caller(principal_of(request.scope), base_url)
+
+    def record(self, caller: Caller, episode: "Episode") -> EpisodeRecord:
+        """What a caller is told about an episode."""
+        return EpisodeRecord.of(episode, caller.base_url)
+
+    async def start(
+        self,
+        caller: Caller,
+        env_id: str,
+        task_id: str | None = None,
+        *,
+        init_config: dict[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> "Episode":
+        """Start an episode that belongs to the caller.
+
+        Raises:
+            NotFoundError: No such environment or scenario.
+            LimitError: As many episodes are open as may be.
+        """
+        async with self._starting[caller.principal]:
+            await self._admit(caller)
+            episode = await self._service.astart(
+                env_id, task_id, init_config=init_config, seed=seed, principal=caller.principal
+            )
+        self._metrics.started.labels(env_id).inc()
+        return episode
+
+    async def get(self, caller: Caller, episode_id: str) -> "Episode":
+        """The caller's episode.
+
+        Raises:
+            NotFoundError: No such episode, or another's: who may not use it need not know of it.
+        """
+        episode = await self._service.aget(episode_id)
+        if episode.principal != caller.principal:
+            raise _unknown(episode_id)
+        return episode
+
+    async def list(self, caller: Caller, cursor: int, limit: int) -> tuple[Sequence["Episode"], int | None]:
+        """A page of the caller's episodes, the oldest first, and the next page's cursor."""
+        raise NotImplementedError
+
+    async def fork(self, caller: Caller, episode_id: str) -> "Episode":
+        """A second episode, the caller's too, that goes on where the first one is."""
+        episode = await self.get(caller, episode_id)
+        async with self._starting[caller.principal]:
+            await self._admit(caller)
+            fork = await episode.afork()
+        self._metrics.started.labels(episode.spec.env_id).inc()
+        return fork
+
+    async def delete(self, caller: Caller, episode_id: str) -> None:
+        """Delete the caller's episode and all that is kept of it."""
+        await self.get(caller, episode_id)
+        await self._service.adelete(episode_id)
+
+    async def _admit(self, caller: Caller) -> None:
+        """Refuse a caller who has as many episodes as one may have."""
+
+
+def _unknown(episode_id: str) -> NotFoundError:
+    return NotFoundError(f"expected one of your episodes, found none of the id {episode_id!r}")
