@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from langchain_envscaler.environments.bundled._scenarios import merged, same, same_except, scenario
+from langchain_envscaler.environments.bundled._scenarios import merged, scenario
 from langchain_envscaler.environments.bundled.travel_desk.base_state import BASE
 from langchain_envscaler.environments.metadata import Scenario
 
@@ -58,16 +58,26 @@ def _stays(trips: str, *stays: tuple[str, str, str]) -> str:
     )
 
 
-def _kept(table: str, *besides: str) -> str:
-    """The expression that the records a table began with are as they were, these aside; new ones may be there."""
-    return (
-        f"all(final_state[{table!r}].get(key) == value"
-        f" for key, value in initial_state[{table!r}].items() if key not in {list(besides)!r})"
+def _untouched(*besides: str, trips: int = 0, flights: int = 0, rooms: int = 0) -> str:
+    """The expression that every record is as it was, these aside, with at most so many new ones that stand."""
+    new = {"trips": trips, "flight_bookings": flights, "hotel_bookings": rooms}
+    return f"""
+all(
+    final_state[table].get(key) == record
+    for table in ("departments", *{new!r})
+    for key, record in initial_state[table].items()
+    if key not in {list(besides)!r}
+)
+and all(
+    sum(
+        record["status"] != "cancelled"
+        for key, record in final_state[table].items()
+        if key not in initial_state[table]
     )
-
-
-def _all(*expressions: str) -> str:
-    return " and ".join(f"({expression})" for expression in expressions)
+    <= count
+    for table, count in {new!r}.items()
+)
+"""
 
 
 SCENARIOS: list[Scenario] = [
@@ -85,7 +95,7 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Was nothing else changed?",
-                _all(same("trips", "departments", "flight_bookings"), _kept("hotel_bookings")),
+                _untouched(rooms=1),
             ),
         ],
         reference=[
@@ -111,7 +121,7 @@ SCENARIOS: list[Scenario] = [
                 _records("trips", {"T-502": {"status": "approved", "approved_by": "E-21"}}),
             ),
             ("Has Engineering paid the 942 euros?", _budgets(ENG=11058)),
-            ("Was no other trip touched?", _all(same_except("trips", "T-502"), _budgets(MKT=700, SAL=9000))),
+            ("Was nothing else changed?", _untouched("T-502", "FB-703", "FB-704", "HB-801", "D-ENG")),
         ],
         reference=[
             ("find_employee", {"query": "Priya Nair"}),
@@ -132,7 +142,7 @@ SCENARIOS: list[Scenario] = [
             ("Did Engineering get its 316 euros back?", _budgets(ENG=12316)),
             (
                 "Was nothing else changed?",
-                _all(same("trips", "flight_bookings"), same_except("hotel_bookings", "HB-802")),
+                _untouched("HB-802", "D-ENG"),
             ),
         ],
         reference=[
@@ -157,7 +167,7 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Was nothing else changed?",
-                _all(same_except("trips", "T-507"), same("flight_bookings", "hotel_bookings", "departments")),
+                _untouched("T-507"),
             ),
         ],
         reference=[
@@ -192,8 +202,12 @@ SCENARIOS: list[Scenario] = [
                 _records("trips", {"T-507": {"status": "draft", "note": "Above 1000 euros, please reduce."}}),
             ),
             (
-                "Was no other trip touched?",
-                _all(same_except("trips", "T-502", "T-505", "T-507"), _budgets(SAL=9000, FIN=4000)),
+                "Was nothing else changed?",
+                _untouched(
+                    *("T-502", "FB-703", "FB-704", "HB-801", "D-ENG"),
+                    *("T-505", "FB-709", "FB-710", "HB-804", "D-MKT"),
+                    "T-507",
+                ),
             ),
         ],
         reference=[
@@ -222,11 +236,7 @@ SCENARIOS: list[Scenario] = [
             ("Is the trip approved?", _records("trips", {"T-508": {"status": "approved"}})),
             (
                 "Was nothing else changed?",
-                _all(
-                    same_except("trips", "T-508"),
-                    same_except("flight_bookings", "FB-715", "FB-716"),
-                    _kept("hotel_bookings"),
-                ),
+                _untouched("T-508", "FB-715", "FB-716", "D-ENG", rooms=1),
             ),
         ],
         reference=[
@@ -268,7 +278,7 @@ SCENARIOS: list[Scenario] = [
             ("Has Sales paid the 290 euros?", _budgets(SAL=8710)),
             (
                 "Was nothing else changed?",
-                _all(_kept("trips"), _kept("flight_bookings"), same("hotel_bookings")),
+                _untouched("D-SAL", trips=1, flights=2),
             ),
         ],
         reference=[
@@ -313,11 +323,7 @@ SCENARIOS: list[Scenario] = [
             ("Has Sales paid 238 euros for the changes?", _budgets(SAL=8762)),
             (
                 "Was nothing else changed?",
-                _all(
-                    same_except("trips", "T-504"),
-                    same_except("flight_bookings", "FB-708"),
-                    same_except("hotel_bookings", "HB-803"),
-                ),
+                _untouched("T-504", "FB-708", "HB-803", "D-SAL"),
             ),
         ],
         reference=[
@@ -351,7 +357,10 @@ SCENARIOS: list[Scenario] = [
             ),
             ("Did Sales give 154 euros?", _budgets(SAL=8846)),
             ("Is Marketing's travel budget used up?", _budgets(MKT=0)),
-            ("Was nothing else changed?", _all(same_except("trips", "T-505"), _budgets(ENG=12000, FIN=4000))),
+            (
+                "Was nothing else changed?",
+                _untouched("T-505", "FB-709", "FB-710", "HB-804", "D-SAL", "D-MKT"),
+            ),
         ],
         reference=[
             ("find_employee", {"query": "Lucas Moreau"}),
@@ -391,12 +400,10 @@ SCENARIOS: list[Scenario] = [
             ),
             ("Has Sales paid the 2700 euros?", _budgets(SAL=6300)),
             (
-                "Does he still have his room, and was no other trip touched?",
-                _all(
-                    _stays("['T-507']", ("H-42", "2026-03-15", "2026-03-20")),
-                    same_except("trips", "T-507"),
-                    _kept("flight_bookings", "FB-713", "FB-714"),
-                ),
+                "Was nothing else changed, the room included?",
+                _untouched("T-507", "FB-713", "FB-714", "HB-805", "D-SAL", flights=1)
+                + " and "
+                + _stays("['T-507']", ("H-42", "2026-03-15", "2026-03-20")),
             ),
         ],
         reference=[
@@ -437,11 +444,7 @@ SCENARIOS: list[Scenario] = [
             ("Has Engineering paid two change fees and nothing else?", _budgets(ENG=11880)),
             (
                 "Was nothing else changed?",
-                _all(
-                    same_except("trips", "T-503"),
-                    same_except("flight_bookings", "FB-705", "FB-706"),
-                    same_except("hotel_bookings", "HB-802"),
-                ),
+                _untouched("T-503", "FB-705", "FB-706", "HB-802", "D-ENG"),
             ),
         ],
         reference=[
@@ -498,7 +501,7 @@ SCENARIOS: list[Scenario] = [
             ("Has Engineering paid the 4515 euros?", _budgets(ENG=7485)),
             (
                 "Was nothing else changed?",
-                _all(_kept("trips"), _kept("flight_bookings"), _kept("hotel_bookings")),
+                _untouched("D-ENG", trips=1, flights=2, rooms=1),
             ),
         ],
         reference=[
@@ -567,11 +570,7 @@ SCENARIOS: list[Scenario] = [
             ("Does Sales have 8825 euros left, after refund and new cost?", _budgets(SAL=8825)),
             (
                 "Was nothing else changed?",
-                _all(
-                    _kept("trips", "T-504"),
-                    _kept("flight_bookings", "FB-707", "FB-708"),
-                    _kept("hotel_bookings", "HB-803"),
-                ),
+                _untouched("T-504", "FB-707", "FB-708", "HB-803", "D-SAL", trips=1, flights=2, rooms=1),
             ),
         ],
         reference=[
@@ -642,7 +641,7 @@ SCENARIOS: list[Scenario] = [
             ("Has each department paid 350 euros?", _budgets(SAL=8650, ENG=11650)),
             (
                 "Was nothing else changed?",
-                _all(_kept("trips"), _kept("flight_bookings"), same("hotel_bookings")),
+                _untouched("D-SAL", "D-ENG", trips=2, flights=4),
             ),
         ],
         reference=[
