@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.messages import InvalidToolCall, ToolCall
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 
-__all__ = ["read_call", "read_name"]
+__all__ = ["call_of_parts", "read_call", "read_name"]
 
 _LONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\]]', re.DOTALL)
@@ -39,6 +39,30 @@ def read_call(
         reason = "ended before its JSON was complete" if ending == "stopped" else f"not valid JSON: {error}"
         return _invalid(text, read_name(text), reason)
     return _from_object(text, block)
+
+
+def call_of_parts(
+    name: str, arguments: str, call_id: str | None, *, is_cut_off: bool = False
+) -> ToolCall | InvalidToolCall:
+    """The call that someone else took apart already.
+
+    Args:
+        name: The tool's name.
+        arguments: The arguments as JSON text; nothing but white space means none.
+        call_id: The call's id; None gives it a fresh one.
+        is_cut_off: Whether the token limit ended the output.
+
+    Returns:
+        The call; an invalid one, with the arguments' text and the reason, where they are no object.
+    """
+    try:
+        decoded = _decode(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError) as error:
+        reason = f"not valid JSON: {error}"
+        if is_cut_off:
+            reason = "cut off by the token limit before its JSON was complete"
+        return _invalid(arguments, name or None, reason, call_id)
+    return _from_object(arguments, {"name": name, "arguments": decoded}, call_id)
 
 
 def read_name(text: str) -> str | None:
@@ -83,23 +107,25 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def _from_object(text: str, block: Any) -> ToolCall | InvalidToolCall:
+def _from_object(text: str, block: Any, call_id: str | None = None) -> ToolCall | InvalidToolCall:
     if not isinstance(block, dict):
         return _invalid(text, None, f"expected an object with name and arguments, got {_kind(block)}")
     name = block.get("name")
     if not isinstance(name, str) or not name:
-        return _invalid(text, None, "expected a name, a string that is not empty")
+        return _invalid(text, None, "expected a name, a string that is not empty", call_id)
     arguments = block.get("arguments")
     if isinstance(arguments, str):
         try:
             arguments = _decode(arguments)
         except (ValueError, RecursionError):
-            return _invalid(text, name, "expected arguments as an object, got a string that holds none")
+            return _invalid(
+                text, name, "expected arguments as an object, got a string that holds none", call_id
+            )
     elif arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
-        return _invalid(text, name, f"expected arguments as an object, got {_kind(arguments)}")
-    return tool_call(name=name, args=arguments, id=_new_id())
+        return _invalid(text, name, f"expected arguments as an object, got {_kind(arguments)}", call_id)
+    return tool_call(name=name, args=arguments, id=call_id or _new_id())
 
 
 def _kind(value: Any) -> str:
@@ -107,8 +133,8 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "null")
 
 
-def _invalid(text: str, name: str | None, reason: str) -> InvalidToolCall:
-    return invalid_tool_call(name=name, args=text, id=_new_id(), error=reason)
+def _invalid(text: str, name: str | None, reason: str, call_id: str | None = None) -> InvalidToolCall:
+    return invalid_tool_call(name=name, args=text, id=call_id or _new_id(), error=reason)
 
 
 def _new_id() -> str:

@@ -124,6 +124,10 @@ class OutputReader:
             self._read(Token(Kind.TEXT, text))
         return self._deltas.take()
 
+    def pass_call(self) -> None:
+        """Tells that a call which someone else read stands here: newlines that touch it are no content."""
+        self._answer.border()
+
     def close(self, finish_reason: str | None = "stop") -> list[OutputDelta]:
         """Ends the output; returns what its end made certain.
 

@@ -1,0 +1,173 @@
+"""Any OpenAI-compatible server (vLLM, SGLang, llama.cpp, Ollama, ...) as an engine.
+
+By its completions endpoint it continues our own prompt and its text goes through our own reader, the same as
+in process. By its chat endpoint, the widest, it renders the prompt and may read the output itself.
+"""
+
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, closing
+from typing import TYPE_CHECKING, Any
+
+from langchain_envscaler.chat.backends.base import (
+    Backend,
+    ChatBackend,
+    ChatChunk,
+    ChatRequest,
+    GenerationChunk,
+    GenerationRequest,
+)
+from langchain_envscaler.chat.backends.openai_reading import ChatEvents, CompletionEvents
+from langchain_envscaler.chat.backends.openai_requests import (
+    ServerTraits,
+    adapted,
+    chat_body,
+    completion_body,
+)
+from langchain_envscaler.chat.backends.server import Server
+from langchain_envscaler.chat.backends.server_errors import Refusal
+from langchain_envscaler.errors import UsageError
+
+if TYPE_CHECKING:
+    from langchain_envscaler.chat.backends.choice import BackendSettings
+
+__all__ = ["OpenAIBackend", "OpenAIChatBackend", "create_openai_backend"]
+
+
+def create_openai_backend(settings: "BackendSettings") -> "OpenAIBackend | OpenAIChatBackend":
+    """The engine for the server that the settings name; nothing is connected yet.
+
+    Raises:
+        UsageError: The address is none of HTTP.
+    """
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    server = Server(
+        settings.base_url or "",
+        api_key=key,
+        headers=settings.default_headers,
+        timeout=settings.timeout,
+        max_retries=settings.max_retries,
+    )
+    kind = OpenAIChatBackend if settings.api == "chat" else OpenAIBackend
+    return kind(server, settings.model, context_size=settings.context_size)
+
+
+class _ServerEngine:
+    """What both endpoints share.
+
+    Args:
+        server: The connection.
+        model: The server's name for its model.
+        context_size: The most tokens of prompt and output, where it is known.
+    """
+
+    def __init__(self, server: Server, model: str, *, context_size: int | None = None) -> None:
+        self._server = server
+        self._model = model
+        self._traits = ServerTraits(context_size=context_size)
+
+    @property
+    def model_name(self) -> str | None:
+        """The server's name for its model."""
+        return self._model
+
+    @property
+    def context_size(self) -> int | None:
+        """The most tokens of prompt and output, once known."""
+        return self._traits.context_size
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._server.close()
+
+    def _events(self, path: str, body: dict[str, Any], *, may_shorten: bool) -> Generator[dict[str, Any]]:
+        """The events of an answer, asked for once more without what the server refused, where that is possible."""
+        while True:
+            try:
+                with closing(self._server.events(path, body)) as events:
+                    yield from events
+                return
+            except Refusal as refusal:
+                changed = adapted(body, refusal, self._traits, may_shorten=may_shorten)
+                if changed is None:
+                    raise self._server.error(refusal, self._model) from None
+                body = changed
+
+    async def _aevents(
+        self, path: str, body: dict[str, Any], *, may_shorten: bool
+    ) -> AsyncGenerator[dict[str, Any]]:
+        while True:
+            try:
+                async with aclosing(self._server.aevents(path, body)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except Refusal as refusal:
+                changed = adapted(body, refusal, self._traits, may_shorten=may_shorten)
+                if changed is None:
+                    raise await self._server.aerror(refusal, self._model) from None
+                body = changed
+
+
+class OpenAIBackend(_ServerEngine, Backend):
+    """A server's completions endpoint: our prompt in, raw text out."""
+
+    def stream(self, request: GenerationRequest) -> Generator[GenerationChunk]:
+        """The output, as it comes. Closing the iterator ends the generation."""
+        body, reading = self._begin(request)
+        with closing(self._events("/completions", body, may_shorten=request.max_tokens is None)) as events:
+            for event in events:
+                yield reading.read(event)
+        yield reading.close()
+
+    async def astream(self, request: GenerationRequest) -> AsyncGenerator[GenerationChunk]:
+        """As :meth:`stream`, for asyncio."""
+        body, reading = self._begin(request)
+        async with aclosing(
+            self._aevents("/completions", body, may_shorten=request.max_tokens is None)
+        ) as events:
+            async for event in events:
+                yield reading.read(event)
+        yield reading.close()
+
+    def _begin(self, request: GenerationRequest) -> tuple[dict[str, Any], CompletionEvents]:
+        if request.constraint is not None:
+            raise UsageError(
+                'a completions endpoint cannot be held to tools or a schema; use api="chat", or run the model '
+                "in process"
+            )
+        wants_tokens = request.return_tokens or request.logprobs is not None
+        return completion_body(self._model, request, self._traits), CompletionEvents(
+            wants_tokens=wants_tokens
+        )
+
+
+class OpenAIChatBackend(_ServerEngine, ChatBackend):
+    """A server's chat endpoint: messages in, an output that the server may have read out."""
+
+    def stream_chat(self, request: ChatRequest) -> Generator[ChatChunk]:
+        """The output, read, as it comes. Closing the iterator ends the generation."""
+        body, reading = self._begin(request)
+        with closing(
+            self._events("/chat/completions", body, may_shorten=request.max_tokens is None)
+        ) as events:
+            for event in events:
+                yield reading.read(event)
+        yield reading.close()
+
+    async def astream_chat(self, request: ChatRequest) -> AsyncGenerator[ChatChunk]:
+        """As :meth:`stream_chat`, for asyncio."""
+        body, reading = self._begin(request)
+        async with aclosing(
+            self._aevents("/chat/completions", body, may_shorten=request.max_tokens is None)
+        ) as events:
+            async for event in events:
+                yield reading.read(event)
+        yield reading.close()
+
+    def _begin(self, request: ChatRequest) -> tuple[dict[str, Any], ChatEvents]:
+        if request.thinking_budget is not None:
+            raise UsageError(
+                'a chat endpoint has no thinking budget that every server knows; use api="completions", or '
+                "the server's own option in extra={...}"
+            )
+        return chat_body(self._model, request, self._traits), ChatEvents(request, self._traits)
