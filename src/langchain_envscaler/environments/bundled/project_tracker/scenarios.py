@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from langchain_envscaler.environments.bundled._scenarios import merged, same, same_except, scenario
+from langchain_envscaler.environments.bundled._scenarios import merged, only_changed, scenario
 from langchain_envscaler.environments.bundled.project_tracker.base_state import BASE
 from langchain_envscaler.environments.metadata import Scenario
 
@@ -17,7 +17,7 @@ SCENARIOS: list[Scenario] = [
         state=BASE,
         checks=[
             ("Is T-108 assigned to Kenji Mori?", 'final_state["issues"]["T-108"]["assignee"] == "U-7"'),
-            ("Was nothing else changed?", same_except("issues", "T-108") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-108")),
         ],
         reference=[
             ("list_members", {}),
@@ -46,7 +46,7 @@ SCENARIOS: list[Scenario] = [
                     for issue in final_state["issues"].values() if issue["title"] == "Receipt shows the wrong tax rate"
                 ] == [(2, None)]""",
             ),
-            ("Was nothing else changed?", same_except("issues", "T-121") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed(issues=1)),
         ],
         reference=[
             ("create_issue", {"title": "Receipt shows the wrong tax rate", "kind": "bug", "priority": "high"}),
@@ -63,7 +63,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is T-103 in review?", 'final_state["issues"]["T-103"]["status"] == "in_review"'),
             ("Does Petra Novak review it?", 'final_state["issues"]["T-103"]["reviewer"] == "U-5"'),
-            ("Was nothing else changed?", same_except("issues", "T-103") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-103")),
         ],
         reference=[
             ("find_issues", {"text": "stations twice"}),
@@ -79,7 +79,7 @@ SCENARIOS: list[Scenario] = [
             ("Is T-115 assigned to Amara Osei?", 'final_state["issues"]["T-115"]["assignee"] == "U-3"'),
             (
                 "Is T-115 still in progress, and nothing else changed?",
-                'final_state["issues"]["T-115"]["status"] == "in_progress" and ' + same_except("issues", "T-115"),
+                'final_state["issues"]["T-115"]["status"] == "in_progress" and ' + only_changed("T-115"),
             ),
         ],
         reference=[
@@ -98,7 +98,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is T-104 done?", 'final_state["issues"]["T-104"]["status"] == "done"'),
             ("Is T-105 in progress?", 'final_state["issues"]["T-105"]["status"] == "in_progress"'),
-            ("Was nothing else changed?", same_except("issues", "T-104", "T-105") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-104", "T-105")),
         ],
         reference=[
             ("find_issues", {"text": "saved card"}),
@@ -117,7 +117,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Does T-120 no longer wait for T-109?", '"T-109" not in final_state["issues"]["T-120"]["blocked_by"]'),
             ("Does T-120 wait for T-113?", '"T-113" in final_state["issues"]["T-120"]["blocked_by"]'),
-            ("Was nothing else changed?", same_except("issues", "T-120") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-120")),
         ],
         reference=[
             ("find_issues", {"text": "night tariff"}),
@@ -137,7 +137,7 @@ SCENARIOS: list[Scenario] = [
             ("Is T-113 cancelled?", 'final_state["issues"]["T-113"]["status"] == "cancelled"'),
             ("Is T-112 in the backlog?", 'final_state["issues"]["T-112"]["sprint_id"] is None'),
             ("Does T-112 wait for nothing?", 'final_state["issues"]["T-112"]["blocked_by"] == []'),
-            ("Was nothing else changed?", same_except("issues", "T-112", "T-113") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-112", "T-113")),
         ],
         reference=[
             ("find_issues", {"text": "booking service"}),
@@ -158,7 +158,7 @@ SCENARIOS: list[Scenario] = [
             ("Is T-116 estimated at 5 points?", 'final_state["issues"]["T-116"]["points"] == 5'),
             ("Has T-116 high priority?", 'final_state["issues"]["T-116"]["priority"] == "high"'),
             ("Is T-116 assigned to the lead?", 'final_state["issues"]["T-116"]["assignee"] == "U-1"'),
-            ("Was nothing else changed?", same_except("issues", "T-116") + " and " + same("sprints", "acting_as")),
+            ("Was nothing else changed?", only_changed("T-116")),
         ],
         reference=[
             ("list_members", {}),
@@ -200,7 +200,7 @@ SCENARIOS: list[Scenario] = [
             ("Does T-118 wait for T-103 only?", 'final_state["issues"]["T-118"]["blocked_by"] == ["T-103"]'),
             (
                 "Is the original still in progress, and nothing else changed?",
-                same_except("issues", "T-118", "T-121") + " and " + same("sprints"),
+                only_changed("T-118", "T-121"),
             ),
         ],
         reference=[
@@ -229,7 +229,7 @@ SCENARIOS: list[Scenario] = [
         checks=[
             ("Is T-103 in progress again?", 'final_state["issues"]["T-103"]["status"] == "in_progress"'),
             ("Is T-103 assigned to Amara Osei?", 'final_state["issues"]["T-103"]["assignee"] == "U-3"'),
-            ("Was nothing else changed?", same_except("issues", "T-103") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-103")),
         ],
         reference=[
             ("find_issues", {"text": "stations twice"}),
@@ -264,8 +264,8 @@ SCENARIOS: list[Scenario] = [
                 'final_state["issues"]["T-116"]["sprint_id"] == "S-14" and final_state["issues"]["T-116"]["points"] == 3',
             ),
             (
-                "Was nothing else planned or changed?",
-                same_except("issues", "T-110", "T-116", "T-118", "T-120") + " and " + same_except("sprints", "S-14"),
+                "Was nothing else changed?",
+                only_changed("T-110", "T-116", "T-118", "T-120", sprints=1),
             ),
         ],
         reference=[
@@ -300,7 +300,7 @@ SCENARIOS: list[Scenario] = [
                 "Did T-108 move to Sprint 13, unassigned as it was?",
                 'final_state["issues"]["T-108"] == {**initial_state["issues"]["T-108"], "sprint_id": "S-13"}',
             ),
-            ("Was nothing else changed?", same_except("issues", "T-108", "T-109") + " and " + same("sprints")),
+            ("Was nothing else changed?", only_changed("T-108", "T-109")),
         ],
         reference=[
             ("find_issues", {"text": "price after midnight"}),
@@ -356,8 +356,8 @@ SCENARIOS: list[Scenario] = [
             ),
             ("Is T-113 in progress?", 'final_state["issues"]["T-113"]["status"] == "in_progress"'),
             (
-                "Was no other issue or sprint changed?",
-                same_except("issues", "T-104", "T-105", "T-107", "T-108", "T-113") + " and " + same_except("sprints", "S-12", "S-13"),
+                "Was nothing else changed?",
+                only_changed("T-104", "T-105", "T-107", "T-108", "T-113", "S-12", "S-13"),
             ),
         ],
         reference=[

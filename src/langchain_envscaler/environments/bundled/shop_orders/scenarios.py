@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from langchain_envscaler.environments.bundled._scenarios import same, same_except, scenario
+from langchain_envscaler.environments.bundled._scenarios import only_changed, same_except, scenario
 from langchain_envscaler.environments.bundled.shop_orders.base_state import BASE
 from langchain_envscaler.environments.metadata import Scenario
 
@@ -21,8 +21,8 @@ SCENARIOS: list[Scenario] = [
                 'final_state["products"]["P-210"]["stock"] == 46 and final_state["products"]["P-201"]["stock"] == 9',
             ),
             (
-                "Was nothing refunded, and no other order touched?",
-                same_except("orders", "O-1001") + " and " + same("refunds", "returns", "customers"),
+                "Was nothing refunded, and nothing else changed?",
+                only_changed("O-1001", "P-210", "P-201"),
             ),
         ],
         reference=[
@@ -44,8 +44,8 @@ SCENARIOS: list[Scenario] = [
             ),
             ("Is the sleeping bag back in stock?", 'final_state["products"]["P-209"]["stock"] == 5'),
             (
-                "Was nothing else settled?",
-                same_except("returns", "R-501") + " and " + same("orders", "escalations"),
+                "Was nothing else changed?",
+                only_changed("R-501", "C-107", "P-209", refunds=1),
             ),
         ],
         reference=[
@@ -66,7 +66,7 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Was nothing else changed?",
-                same_except("orders", "O-1002") + " and " + same("customers", "products", "returns"),
+                only_changed("O-1002"),
             ),
         ],
         reference=[
@@ -89,7 +89,7 @@ SCENARIOS: list[Scenario] = [
             ("Does order O-1004 cost 79.74 euros?", 'final_state["orders"]["O-1004"]["total"] == 79.74'),
             (
                 "Was nothing else changed?",
-                same_except("orders", "O-1004") + " and " + same("customers", "products", "refunds"),
+                only_changed("O-1004", "SPRING10"),
             ),
         ],
         reference=[
@@ -115,9 +115,7 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Is it the only new return, and nothing was settled yet?",
-                same_except("returns", "R-504")
-                + " and "
-                + same("orders", "refunds", "products", "customers"),
+                only_changed(returns=1),
             ),
         ],
         reference=[
@@ -147,8 +145,8 @@ SCENARIOS: list[Scenario] = [
                 'final_state["customers"]["C-101"]["store_credit"] == 6.45',
             ),
             (
-                "Was no return announced, and no other order touched?",
-                same("returns", "refunds", "escalations") + " and " + same_except("orders", "O-1009"),
+                "Was no return announced, and nothing else changed?",
+                only_changed("O-1009", "C-101"),
             ),
         ],
         reference=[
@@ -178,7 +176,7 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Was nothing else changed?",
-                same_except("orders", "O-1007") + " and " + same("returns", "refunds", "products"),
+                only_changed("O-1007", "C-107", escalations=1),
             ),
         ],
         reference=[
@@ -207,11 +205,7 @@ SCENARIOS: list[Scenario] = [
             ("Does order O-1003 cost 82.30 euros?", 'final_state["orders"]["O-1003"]["total"] == 82.3'),
             (
                 "Was nothing else changed?",
-                same_except("orders", "O-1003")
-                + " and "
-                + same_except("products", "P-213", "P-210")
-                + " and "
-                + same("coupons"),
+                only_changed("O-1003", "P-213", "P-210"),
             ),
         ],
         reference=[
@@ -241,7 +235,7 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Was the raincoat left alone, and nothing refunded?",
-                same_except("returns", "R-503") + " and " + same("refunds", "customers"),
+                only_changed("R-503", "P-201", orders=1),
             ),
         ],
         reference=[
@@ -273,8 +267,8 @@ SCENARIOS: list[Scenario] = [
                 'final_state["products"]["P-203"]["stock"] == 3 and final_state["products"]["P-204"]["stock"] == 5',
             ),
             (
-                "Was no other order changed, cancelled or placed?",
-                same_except("orders", "O-1016") + " and " + same("customers"),
+                "Was nothing else changed?",
+                only_changed("O-1016", "P-203", "P-204"),
             ),
         ],
         reference=[
@@ -314,7 +308,7 @@ SCENARIOS: list[Scenario] = [
                 "Does it carry the coupon OUTDOOR20?",
                 'final_state["orders"]["O-1017"]["coupon_code"] == "OUTDOOR20" and final_state["orders"]["O-1017"]["total"] == 258.0',
             ),
-            ("Were his other orders left alone?", same_except("orders", "O-1017")),
+            ("Was nothing else changed?", only_changed("C-102", "P-207", "P-209", "OUTDOOR20", orders=1)),
         ],
         reference=[
             ("find_customer", {"query": "Idris Bello"}),
@@ -367,8 +361,8 @@ SCENARIOS: list[Scenario] = [
                 'final_state["products"]["P-209"]["stock"] == 5 and ' + same_except("products", "P-209"),
             ),
             (
-                "Were other returns and all orders left alone?",
-                same_except("returns", "R-501", "R-504") + " and " + same("orders", "customers"),
+                "Was nothing else changed?",
+                only_changed("R-501", "P-209", returns=1, refunds=1, escalations=1),
             ),
         ],
         reference=[
@@ -425,10 +419,8 @@ SCENARIOS: list[Scenario] = [
                 ] == [("C-105", ["P-205"], "31 Hilltop Road, Easton", "SPRING10", 80.1)]""",
             ),
             (
-                "Was nobody else's order or account touched?",
-                same_except("orders", "O-1011", "O-1016", "O-1017")
-                + " and "
-                + same("customers", "escalations"),
+                "Was nothing else changed?",
+                only_changed("O-1011", "O-1016", "P-204", "P-205", "P-207", "SPRING10", orders=1, returns=1, refunds=2),
             ),
         ],
         reference=[
