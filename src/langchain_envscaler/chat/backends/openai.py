@@ -80,7 +80,7 @@ class _ServerEngine:
         self._server.close()
 
     def _events(self, path: str, body: dict[str, Any], *, may_shorten: bool) -> Generator[dict[str, Any]]:
-        """The events of an answer, asked for once more without what the server refused, where that is possible."""
+        """The events of an answer, asked for once more without what the server refused."""
         while True:
             try:
                 with closing(self._server.events(path, body)) as events:
@@ -132,8 +132,8 @@ class OpenAIBackend(_ServerEngine, Backend):
     def _begin(self, request: GenerationRequest) -> tuple[dict[str, Any], CompletionEvents]:
         if request.constraint is not None:
             raise UsageError(
-                'a completions endpoint cannot be held to tools or a schema; use api="chat", or run the model '
-                "in process"
+                'a completions endpoint cannot be held to tools or a schema; use api="chat", or run the '
+                "model in process"
             )
         wants_tokens = request.return_tokens or request.logprobs is not None
         return completion_body(self._model, request, self._traits), CompletionEvents(
