@@ -5,9 +5,14 @@ the repository's files they are objects; both are accepted.
 """
 
 import json
-from typing import Annotated, Any
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue
+
+from langchain_envscaler.environments.derive import class_metadata
 
 __all__ = ["Check", "EnvironmentSpec", "ReferenceCall", "Scenario"]
 
@@ -60,6 +65,10 @@ class Scenario(BaseModel):
     reference: Annotated[list[ReferenceCall], BeforeValidator(_decoded_or_empty)] = []
     """The recorded solution; empty where none is known. Not a field of EnvScaler's own files."""
 
+    def to_envscaler(self) -> dict[str, Any]:
+        """The record in the form of EnvScaler's files, with the recorded solution as a further field."""
+        return self.model_dump(mode="json")
+
 
 class EnvironmentSpec(BaseModel):
     """A synthesized environment: the source of a class, its tools as OpenAI function schemas, its texts."""
@@ -80,3 +89,27 @@ class EnvironmentSpec(BaseModel):
     tools: Records
     import_roots: tuple[str, ...] = ()
     """Folders that the sandbox may read and import from, beyond the standard library."""
+
+    @classmethod
+    def from_class(
+        cls, source: type, *, env_id: str | None = None, import_roots: Sequence[str | Path] = ()
+    ) -> Self:
+        """The environment that a Python class is: public methods become tools, docstrings their descriptions.
+
+        Args:
+            source: The class, at the top level of a module whose source can be read.
+            env_id: The environment's id; None writes the class's name in snake case.
+            import_roots: Folders that the class's module imports from, beyond the standard library.
+
+        Raises:
+            UsageError: A class that no environment can be made of.
+        """
+        return cls(
+            env_id=env_id or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", source.__name__).lower(),
+            import_roots=tuple(str(Path(root).absolute()) for root in import_roots),
+            **class_metadata(source),
+        )
+
+    def to_envscaler(self) -> dict[str, Any]:
+        """The record in the form of EnvScaler's files; what that form does not know is left out."""
+        return self.model_dump(mode="json", exclude={"import_roots"})

@@ -1,0 +1,236 @@
+"""An environment's metadata, derived from an ordinary Python class: its source, signatures and docstrings."""
+
+import ast
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, Literal
+
+from langchain_envscaler.errors import UsageError
+
+__all__ = ["class_metadata", "json_schema", "tool_schema"]
+
+_SIMPLE: dict[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
+_NEXT_SECTION = re.compile(r"^\S[^\n]*:\s*$", re.MULTILINE)
+_BULLET = re.compile(r"^\s*[-*]\s+", re.MULTILINE)
+
+
+def class_metadata(cls: type) -> dict[str, Any]:
+    """The fields of an `EnvironmentSpec` that a class tells of itself, `env_id` and import roots aside.
+
+    Public methods become tools; a name that begins with an underscore is left out. The docstring's first
+    paragraph is the summary; its text up to a section `Rules:` the introduction; that section's bullets are
+    the rules.
+
+    Raises:
+        UsageError: The class has no source to read, no public method, or one that no JSON object can call.
+    """
+    methods = _public_methods(cls)
+    if not methods:
+        raise UsageError(f"expected public methods to make tools of in class {cls.__name__}, found none")
+    code = _module_source(cls)
+    doc = inspect.getdoc(cls) if cls.__doc__ else ""
+    introduction, rules = _introduction_and_rules(doc or "")
+    return {
+        "env_class_name": cls.__name__,
+        "env_class_code": code,
+        "env_class_def": _class_head(code, cls.__name__),
+        "environment_summary": " ".join(introduction.partition("\n\n")[0].split()),
+        "environment_introduction": introduction,
+        "constraints_rules": rules,
+        "operation_list": [
+            {"operation_name": name, "operation_description": _summary(method)}
+            for name, method in methods.items()
+        ],
+        "env_func_details": {name: _details(method) for name, method in methods.items()},
+        "tools": [tool_schema(name, method) for name, method in methods.items()],
+    }
+
+
+def tool_schema(name: str, method: Callable[..., Any]) -> dict[str, Any]:
+    """A method as an OpenAI function schema of EnvScaler's form: the docstring whole, a type per parameter.
+
+    Raises:
+        UsageError: A parameter that cannot be given by name.
+    """
+    hints = _hints(method)
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for parameter in _parameters(name, method):
+        properties[parameter.name] = json_schema(hints.get(parameter.name, Any))
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": inspect.getdoc(method) or name.replace("_", " "),
+            "parameters": {"type": "object", "properties": properties, "required": required},
+        },
+    }
+
+
+def json_schema(annotation: Any) -> dict[str, Any]:
+    """The JSON schema of a parameter's annotation; what has no form of its own allows anything."""
+    if isinstance(annotation, type) and annotation in _SIMPLE:
+        return {"type": _SIMPLE[annotation]}
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return json_schema(arguments[0])
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (typing.Union, types.UnionType):
+        return _union_schema(arguments)
+    plain = origin or annotation
+    if plain in (list, set, frozenset, tuple) or _is_abstract_sequence(plain):
+        items = [argument for argument in arguments if argument is not Ellipsis]
+        return {"type": "array", "items": json_schema(items[0]) if len(set(items)) == 1 else {}}
+    if isinstance(plain, type) and issubclass(plain, dict):
+        return {"type": "object"}
+    return {}
+
+
+def _union_schema(members: tuple[Any, ...]) -> dict[str, Any]:
+    """`X | None` keeps X's schema and allows null; a union of others lists them."""
+    others = [json_schema(member) for member in members if member is not type(None)]
+    nullable = len(others) < len(members)
+    if len(others) == 1:
+        kind = others[0].get("type")
+        if nullable and isinstance(kind, str):
+            return {**others[0], "type": [kind, "null"]}
+        if nullable and "enum" in others[0]:
+            return {"enum": [*others[0]["enum"], None]}
+        return others[0]
+    if all(set(schema) == {"type"} for schema in others):
+        kinds = dict.fromkeys(schema["type"] for schema in others)
+        return {"type": [*kinds, *(["null"] if nullable else [])]}
+    return {"anyOf": [*others, *([{"type": "null"}] if nullable else [])]}
+
+
+def _is_abstract_sequence(plain: Any) -> bool:
+    names = ("Sequence", "Iterable", "Set")
+    return getattr(plain, "__module__", "") == "collections.abc" and plain.__name__ in names
+
+
+def _public_methods(cls: type) -> dict[str, Callable[..., Any]]:
+    """Public methods in the order in which they stand, a base class's first."""
+    found: dict[str, Callable[..., Any]] = {}
+    for base in reversed(cls.__mro__[:-1]):
+        for name, value in vars(base).items():
+            if name.startswith("_"):
+                continue
+            if inspect.isfunction(value):
+                found[name] = value
+            elif isinstance(value, staticmethod | classmethod):
+                found[name] = getattr(cls, name)
+            else:
+                found.pop(name, None)
+    return found
+
+
+def _parameters(name: str, method: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(method).parameters.values())
+    if inspect.isfunction(method) and "." in method.__qualname__ and parameters[:1]:
+        static = isinstance(inspect.getattr_static(_owner(method), name, None), staticmethod)
+        parameters = parameters if static else parameters[1:]
+    for parameter in parameters:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise UsageError(
+                f"expected parameters that a JSON object can name for tool {name!r}, found {parameter}; "
+                "write it out by name, or begin the method's name with an underscore"
+            )
+    return parameters
+
+
+def _owner(method: Callable[..., Any]) -> Any:
+    owner: Any = sys.modules.get(method.__module__)
+    for part in method.__qualname__.split(".")[:-1]:
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def _hints(method: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(method)
+    except (NameError, TypeError, AttributeError):
+        # An annotation that names what is not there says nothing about the type.
+        return {}
+
+
+def _details(method: Callable[..., Any]) -> dict[str, Any]:
+    signature = inspect.signature(method)
+    parameters = [
+        {
+            "name": parameter.name,
+            "type": _annotation_text(parameter.annotation),
+            "default": None if parameter.default is parameter.empty else repr(parameter.default),
+            "kind": parameter.kind.description.replace(" ", "-"),
+        }
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
+    ]
+    return {
+        "signature": {"parameters": parameters, "return": _annotation_text(signature.return_annotation)},
+        "doc": inspect.getdoc(method) or "",
+        "source_code": _source(method),
+    }
+
+
+def _annotation_text(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return ""
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+def _summary(method: Callable[..., Any]) -> str:
+    return (inspect.getdoc(method) or "").partition("\n")[0]
+
+
+def _introduction_and_rules(doc: str) -> tuple[str, list[str]]:
+    before, found, after = doc.partition("\nRules:\n")
+    if not found:
+        return doc.strip(), []
+    next_section = _NEXT_SECTION.search(after)
+    section = after[: next_section.start()] if next_section else after
+    rules = [" ".join(rule.split()) for rule in _BULLET.split(section)]
+    return before.strip(), [rule for rule in rules if rule]
+
+
+def _source(what: Any) -> str:
+    try:
+        return inspect.getsource(what)
+    except (OSError, TypeError):
+        return ""
+
+
+def _module_source(cls: type) -> str:
+    """The source of the class's module, which the sandbox runs: the class and what it stands on."""
+    module = inspect.getmodule(cls)
+    code = _source(module) if module is not None else ""
+    if not re.search(rf"^class {cls.__name__}\b", code, re.MULTILINE):
+        raise UsageError(
+            f"expected class {cls.__name__} at the top level of a module whose source can be read; "
+            "move it into a file of its own"
+        )
+    return code
+
+
+def _class_head(code: str, name: str) -> str:
+    """The module up to the end of the class's constructor: what its state is made of."""
+    tree = ast.parse(code)
+    lines = code.splitlines()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            functions = [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
+            init = next((function for function in functions if function.name == "__init__"), None)
+            return "\n".join(lines[: init.end_lineno if init else node.lineno])
+    return ""
