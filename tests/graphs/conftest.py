@@ -1,0 +1,117 @@
+"""What the tests of the graphs share: real MCP servers in processes of their own."""
+
+import importlib.util
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SERVERS = Path(__file__).parent / "servers"
+STARTUP_SECONDS = 20.0
+
+
+class Journal:
+    """What happened in the workshop servers of a test."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        lines = [json.loads(line) for line in self.path.read_text().splitlines()]
+        return [line for line in lines if line["event"] == event]
+
+    def calls(self, name: str | None = None) -> list[dict[str, Any]]:
+        return [call for call in self.events("call") if name is None or call["name"] == name]
+
+    def wait_for(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """The events of a kind, as soon as there are so many."""
+        deadline = time.monotonic() + STARTUP_SECONDS
+        while len(found := self.events(event)) < count:
+            assert time.monotonic() < deadline, f"expected {count} x {event}, found {found}"
+            time.sleep(0.01)
+        return found
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal.jsonl")
+
+
+@pytest.fixture
+def workshop(journal: Journal) -> Callable[..., dict[str, Any]]:
+    """Entries of a client configuration for workshop servers over stdio."""
+
+    def entry(name: str = "workshop", *options: str) -> dict[str, Any]:
+        script = str(SERVERS / "workshop.py")
+        return {
+            "command": sys.executable,
+            "args": [script, "--name", name, "--journal", str(journal.path), *options],
+        }
+
+    return entry
+
+
+@pytest.fixture
+def local(journal: Journal) -> Callable[..., Any]:
+    """Makes workshop servers in this process, for the tests that a process of their own says nothing about."""
+    spec = importlib.util.spec_from_file_location("workshop_server", SERVERS / "workshop.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def make(name: str = "workshop", tools: list[str] | None = None) -> Any:
+        return module.make_server(module.Workshop(journal.path, tools, name))
+
+    return make
+
+
+@pytest.fixture
+def config(workshop: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    """A client configuration with one workshop server."""
+    return {"mcpServers": {"workshop": workshop()}}
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def wait_until_listening(port: int) -> None:
+    deadline = time.monotonic() + STARTUP_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def http_workshop(journal: Journal) -> Iterator[Callable[..., Any]]:
+    """Starts workshop servers over HTTP; gives the process and its URL."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*options: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
+        port = port or free_port()
+        script = str(SERVERS / "workshop.py")
+        process = subprocess.Popen(
+            [sys.executable, script, "--journal", str(journal.path), "--http", str(port), *options]
+        )
+        processes.append(process)
+        wait_until_listening(port)
+        return process, f"http://127.0.0.1:{port}/mcp"
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait(STARTUP_SECONDS)
