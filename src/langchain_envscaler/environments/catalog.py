@@ -220,7 +220,8 @@ def _read_bundled() -> tuple[tuple[EnvironmentSpec, ...], tuple[Scenario, ...], 
 def _files(environments: Path, scenarios: Path | str | None) -> tuple[Path, list[Path]]:
     if not environments.exists():
         raise NotFoundError(
-            f"expected a file of environments or a folder of EnvScaler's files, found nothing at {environments}"
+            "expected a file of environments or a folder of EnvScaler's files, "
+            f"found nothing at {environments}"
         )
     given = [Path(scenarios)] if scenarios is not None else []
     for file in given:

@@ -3,7 +3,6 @@
 import ast
 import inspect
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable
@@ -48,33 +47,34 @@ def class_metadata(cls: type) -> dict[str, Any]:
         "environment_introduction": introduction,
         "constraints_rules": rules,
         "operation_list": [
-            {"operation_name": name, "operation_description": _summary(method)}
-            for name, method in methods.items()
+            {"operation_name": name, "operation_description": _summary(getattr(cls, name))}
+            for name in methods
         ],
-        "env_func_details": {name: _details(method) for name, method in methods.items()},
-        "tools": [tool_schema(name, method) for name, method in methods.items()],
+        "env_func_details": {name: _details(cls, name) for name in methods},
+        "tools": [tool_schema(cls, name) for name in methods],
     }
 
 
-def tool_schema(name: str, method: Callable[..., Any]) -> dict[str, Any]:
+def tool_schema(cls: type, name: str) -> dict[str, Any]:
     """A method as an OpenAI function schema of EnvScaler's form: the docstring whole, a type per parameter.
 
     Raises:
         UsageError: A parameter that cannot be given by name.
     """
+    method, signature = getattr(cls, name), _signature(cls, name)
+    _refuse_unnameable(name, signature)
     hints = _hints(method)
-    properties: dict[str, Any] = {}
-    required: list[str] = []
-    for parameter in _parameters(name, method):
-        properties[parameter.name] = json_schema(hints.get(parameter.name, Any))
-        if parameter.default is parameter.empty:
-            required.append(parameter.name)
+    parameters = signature.parameters.values()
     return {
         "type": "function",
         "function": {
             "name": name,
             "description": inspect.getdoc(method) or name.replace("_", " "),
-            "parameters": {"type": "object", "properties": properties, "required": required},
+            "parameters": {
+                "type": "object",
+                "properties": {p.name: json_schema(hints.get(p.name, Any)) for p in parameters},
+                "required": [p.name for p in parameters if p.default is p.empty],
+            },
         },
     }
 
@@ -121,41 +121,33 @@ def _is_abstract_sequence(plain: Any) -> bool:
     return getattr(plain, "__module__", "") == "collections.abc" and plain.__name__ in names
 
 
-def _public_methods(cls: type) -> dict[str, Callable[..., Any]]:
-    """Public methods in the order in which they stand, a base class's first."""
-    found: dict[str, Callable[..., Any]] = {}
-    for base in reversed(cls.__mro__[:-1]):
-        for name, value in vars(base).items():
-            if name.startswith("_"):
-                continue
-            if inspect.isfunction(value):
-                found[name] = value
-            elif isinstance(value, staticmethod | classmethod):
-                found[name] = getattr(cls, name)
-            else:
-                found.pop(name, None)
-    return found
+def _public_methods(cls: type) -> list[str]:
+    """The names of public methods in the order in which they stand, a base class's first."""
+    names = dict.fromkeys(name for base in reversed(cls.__mro__[:-1]) for name in vars(base))
+    return [
+        name for name in names if not name.startswith("_") and _is_method(inspect.getattr_static(cls, name))
+    ]
 
 
-def _parameters(name: str, method: Callable[..., Any]) -> list[inspect.Parameter]:
-    parameters = list(inspect.signature(method).parameters.values())
-    if inspect.isfunction(method) and "." in method.__qualname__ and parameters[:1]:
-        static = isinstance(inspect.getattr_static(_owner(method), name, None), staticmethod)
-        parameters = parameters if static else parameters[1:]
-    for parameter in parameters:
+def _is_method(value: Any) -> bool:
+    return inspect.isfunction(value) or isinstance(value, staticmethod | classmethod)
+
+
+def _signature(cls: type, name: str) -> inspect.Signature:
+    """The signature of a method as a caller of an instance sees it."""
+    signature = inspect.signature(getattr(cls, name))
+    if inspect.isfunction(inspect.getattr_static(cls, name)):
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+    return signature
+
+
+def _refuse_unnameable(name: str, signature: inspect.Signature) -> None:
+    for parameter in signature.parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise UsageError(
                 f"expected parameters that a JSON object can name for tool {name!r}, found {parameter}; "
                 "write it out by name, or begin the method's name with an underscore"
             )
-    return parameters
-
-
-def _owner(method: Callable[..., Any]) -> Any:
-    owner: Any = sys.modules.get(method.__module__)
-    for part in method.__qualname__.split(".")[:-1]:
-        owner = getattr(owner, part, None)
-    return owner
 
 
 def _hints(method: Callable[..., Any]) -> dict[str, Any]:
@@ -166,8 +158,8 @@ def _hints(method: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _details(method: Callable[..., Any]) -> dict[str, Any]:
-    signature = inspect.signature(method)
+def _details(cls: type, name: str) -> dict[str, Any]:
+    method, signature = getattr(cls, name), _signature(cls, name)
     parameters = [
         {
             "name": parameter.name,
@@ -176,7 +168,6 @@ def _details(method: Callable[..., Any]) -> dict[str, Any]:
             "kind": parameter.kind.description.replace(" ", "-"),
         }
         for parameter in signature.parameters.values()
-        if parameter.name != "self"
     ]
     return {
         "signature": {"parameters": parameters, "return": _annotation_text(signature.return_annotation)},

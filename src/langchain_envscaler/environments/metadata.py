@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, field_validator
 
 from langchain_envscaler.environments.derive import class_metadata
 
@@ -89,6 +89,26 @@ class EnvironmentSpec(BaseModel):
     tools: Records
     import_roots: tuple[str, ...] = ()
     """Folders that the sandbox may read and import from, beyond the standard library."""
+
+    @field_validator("tools")
+    @classmethod
+    def _function_schemas(cls, tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Each tool is an OpenAI function schema with a name of its own."""
+        names: set[str] = set()
+        for number, tool in enumerate(tools):
+            function = tool.get("function")
+            name = function.get("name") if isinstance(function, dict) else None
+            if not isinstance(function, dict) or not isinstance(name, str) or not name.isidentifier():
+                raise ValueError(
+                    f"expected a function schema with a name, found tool {number} of another form"
+                )
+            parameters = function.get("parameters")
+            if not isinstance(parameters, dict) or parameters.get("type") != "object":
+                raise ValueError(f'expected parameters of type "object" for tool {name!r}')
+            if name in names:
+                raise ValueError(f"expected a name of its own for each tool, found {name!r} twice")
+            names.add(name)
+        return tools
 
     @classmethod
     def from_class(
