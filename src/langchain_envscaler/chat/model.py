@@ -149,7 +149,7 @@ class ChatEnvScaler(BaseChatModel):
             UsageError: There is no message, or one cannot be said in text.
         """
         thinking = self.enable_thinking if enable_thinking is None else enable_thinking
-        engine = self._slot.engine
+        engine = self._slot.engine if isinstance(self.backend, str) else self.backend
         if isinstance(engine, Backend):
             return engine.prompt(messages, tools, enable_thinking=thinking).text
         return render(messages, tools, enable_thinking=thinking)

@@ -15,8 +15,8 @@ def resolve_tool_choice(choice: Any, tools: Sequence[Mapping[str, Any]]) -> str:
     """The choice as "auto", "none", "required", or the name of one of the tools.
 
     Args:
-        choice: One of these words, "any", a tool's name, a bool, None, or an object that names a tool: OpenAI's
-            `{"type": "function", "function": {"name": ...}}`, Anthropic's `{"type": "tool", "name": ...}`.
+        choice: One of these words, "any", a tool's name, a bool, None, or an object that names a tool:
+            `{"type": "function", "function": {"name": ...}}` or `{"type": "tool", "name": ...}`.
         tools: The tools as OpenAI function schemas.
 
     Raises:

@@ -1,8 +1,10 @@
 """Which engine answers: an instance that was given, or one made from the chat model's settings."""
 
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import SecretStr
@@ -34,6 +36,15 @@ class BackendSettings:
     context_size: int | None = None
     max_batch_size: int | None = None
     model_kwargs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Hashable:
+        """What two chat models must have in common to share weights."""
+        path = Path(self.model).expanduser()
+        model = str(path.resolve()) if path.is_dir() else self.model
+        options = repr(sorted(self.model_kwargs.items()))
+        limits = (self.context_size, self.max_batch_size)
+        return model, self.revision, self.adapter, self.device, self.dtype, limits, options
 
 
 class EngineSlot:

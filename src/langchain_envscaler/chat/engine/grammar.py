@@ -1,0 +1,125 @@
+"""Constraints as grammars of xgrammar, compiled for one tokenizer, once each."""
+
+import json
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from langchain_envscaler.chat.constraint import CallConstraint, Constraint, ToolSchema
+from langchain_envscaler.chat.engine.tokens import QwenTokenizer
+from langchain_envscaler.chat.schemas import grammar_schema
+from langchain_envscaler.errors import UsageError
+
+if TYPE_CHECKING:
+    from xgrammar import CompiledGrammar, GrammarCompiler, GrammarMatcher
+
+__all__ = ["Grammars", "structural_tag"]
+
+_KEPT = 256
+_ANY_OBJECT: dict[str, Any] = {"type": "object"}
+
+
+class Grammars:
+    """The grammars of one tokenizer; thread-safe.
+
+    Args:
+        tokenizer: The tokenizer whose tokens are to be masked.
+    """
+
+    def __init__(self, tokenizer: QwenTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._lock = threading.Lock()
+        self._compiler: GrammarCompiler | None = None
+        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+
+    def matcher(self, constraint: Constraint) -> "GrammarMatcher":
+        """A matcher at the beginning of an answer of this form.
+
+        Raises:
+            UsageError: A schema says what no grammar can hold, or xgrammar is not installed.
+        """
+        try:
+            from xgrammar import GrammarMatcher
+        except ImportError as error:
+            raise UsageError(
+                "tool_choice, strict and structured output need the package xgrammar; "
+                "pip install 'langchain-envscaler[transformers]'"
+            ) from error
+        return GrammarMatcher(self._compile(structural_tag(constraint)))
+
+    def _compile(self, tag: dict[str, Any]) -> "CompiledGrammar":
+        key = json.dumps(tag)
+        with self._lock:
+            known = self._compiled.get(key)
+            if known is not None:
+                self._compiled.move_to_end(key)
+                return known
+            compiler = self._compiler = self._compiler or self._make_compiler()
+            try:
+                compiled = compiler.compile_structural_tag(key)
+            except RuntimeError as error:
+                raise UsageError(f"the schema cannot be made a grammar: {error}") from error
+            self._compiled[key] = compiled
+            if len(self._compiled) > _KEPT:
+                self._compiled.popitem(last=False)
+            return compiled
+
+    def _make_compiler(self) -> "GrammarCompiler":
+        from xgrammar import GrammarCompiler, TokenizerInfo
+
+        info = TokenizerInfo.from_huggingface(
+            self._tokenizer.hf, vocab_size=self._tokenizer.size, stop_token_ids=list(self._tokenizer.end_ids)
+        )
+        return GrammarCompiler(info, cache_enabled=False)
+
+
+def structural_tag(constraint: Constraint) -> dict[str, Any]:
+    """The constraint as a structural tag, which xgrammar and the engines that use it understand.
+
+    Raises:
+        UsageError: A schema says what no grammar can hold.
+    """
+    return {"type": "structural_tag", "format": _format(constraint)}
+
+
+def _format(constraint: Constraint) -> dict[str, Any]:
+    if isinstance(constraint, CallConstraint):
+        return _calls(constraint)
+    answer = _json(constraint.schema or _ANY_OBJECT, at="response_format")
+    if constraint.calls is None:
+        return answer
+    return {"type": "or", "elements": [_calls(constraint.calls), answer]}
+
+
+def _calls(constraint: CallConstraint) -> dict[str, Any]:
+    tags = [_tag(tool) for tool in constraint.tools]
+    if not constraint.required:
+        return {"type": "triggered_tags", "triggers": ["<tool_call>"], "tags": tags}
+    return {
+        "type": "tags_with_separator",
+        "tags": tags,
+        "separator": "\n",
+        "at_least_one": True,
+        "stop_after_first": not constraint.parallel,
+    }
+
+
+def _tag(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "type": "tag",
+        "begin": f'<tool_call>\n{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "arguments": ',
+        "content": _json(tool.parameters or _ANY_OBJECT, at=f"tool {tool.name}"),
+        "end": "}\n</tool_call>",
+    }
+
+
+def _json(schema: Any, *, at: str) -> dict[str, Any]:
+    """JSON of a schema, with white space as the model writes it: where it is free, some find no end."""
+    from xgrammar import Grammar
+
+    prepared = grammar_schema(schema, at=at)
+    try:
+        grammar = Grammar.from_json_schema(json.dumps(prepared), any_whitespace=False, strict_mode=True)
+    except RuntimeError as error:
+        raise UsageError(f"{at}: the schema cannot be made a grammar: {error}") from error
+    return {"type": "grammar", "grammar": str(grammar)}

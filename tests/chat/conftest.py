@@ -1,0 +1,106 @@
+"""A real Qwen3, small enough to make in seconds: random weights, the real vocabulary, the real template."""
+
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CONTROL_TOKENS = (
+    "<|endoftext|> <|im_start|> <|im_end|> <|object_ref_start|> <|object_ref_end|> <|box_start|> <|box_end|> "
+    "<|quad_start|> <|quad_end|> <|vision_start|> <|vision_end|> <|vision_pad|> <|image_pad|> <|video_pad|> "
+    "<tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|> <|repo_name|> "
+    "<|file_sep|> <tool_response> </tool_response> <think> </think>"
+).split()
+FIRST_NOT_SPECIAL = CONTROL_TOKENS.index("<tool_call>")
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def _file_in(package: str, path: str) -> Path:
+    """A file of an installed package, which is not imported: what it needs itself is not installed."""
+    try:
+        return Path(str(metadata.distribution(package).locate_file(f"{package}/{path}")))
+    except metadata.PackageNotFoundError:
+        pytest.skip(
+            f"skipped: {package} is not installed, whose files these tests read (make test-transformers)"
+        )
+
+
+@pytest.fixture(scope="session")
+def qwen3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as a model of the Hub has it."""
+    for module in ("torch", "transformers", "tiktoken"):
+        pytest.importorskip(module, reason=f"skipped: {module} is not installed (make test-transformers)")
+    import torch
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    folder = tmp_path_factory.mktemp("qwen3")
+    _tokenizer().save_pretrained(folder)
+    torch.manual_seed(7)
+    config = Qwen3Config(
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=64,
+        vocab_size=151_936,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        bos_token_id=151_643,
+        eos_token_id=151_645,
+    )
+    Qwen3ForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def _tokenizer() -> Any:
+    from tokenizers import AddedToken, normalizers
+    from transformers import Qwen2Tokenizer
+    from transformers.convert_slow_tokenizer import TikTokenConverter
+
+    ranks = _file_in("dashscope", "resources/qwen.tiktoken")
+    fast = TikTokenConverter(vocab_file=str(ranks), pattern=WORDS).converted()
+    fast.normalizer = normalizers.NFC()
+    fast.add_tokens(
+        [
+            AddedToken(text, special=place < FIRST_NOT_SPECIAL, normalized=False)
+            for place, text in enumerate(CONTROL_TOKENS)
+        ]
+    )
+    tokenizer = Qwen2Tokenizer(
+        tokenizer_object=fast,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        unk_token=None,
+        bos_token=None,
+    )
+    tokenizer.chat_template = _file_in("trl", "chat_templates/qwen3.jinja").read_text()
+    return tokenizer
+
+
+@pytest.fixture(scope="session")
+def qwen3_text(qwen3_folder: Path) -> Any:
+    """The model's tokenizer and what goes with it."""
+    from langchain_envscaler.chat.backends.choice import BackendSettings
+    from langchain_envscaler.chat.engine.text import ModelText
+
+    return ModelText(BackendSettings(model=str(qwen3_folder)))
+
+
+@pytest.fixture(scope="session")
+def qwen3(qwen3_folder: Path) -> Callable[..., Any]:
+    """Makes chat models of the small Qwen3 that share its weights, by their options; on the CPU."""
+    from langchain_envscaler.chat.model import ChatEnvScaler
+
+    def make(**options: Any) -> ChatEnvScaler:
+        chosen = {"backend": "transformers", "device": "cpu", "max_tokens": 32, "seed": 1, **options}
+        return ChatEnvScaler(model=str(qwen3_folder), **chosen)
+
+    keeper = make()
+    keeper.get_num_tokens("x")
+    return make
