@@ -3,7 +3,7 @@
 Every message says what was expected, what was found, and what to do about it, in one line.
 """
 
-__all__ = ["DataError", "EnvScalerError", "InfrastructureError", "NotFoundError", "UsageError"]
+__all__ = ["DataError", "EnvScalerError", "InfrastructureError", "LimitError", "NotFoundError", "UsageError"]
 
 
 class EnvScalerError(Exception):
@@ -20,6 +20,10 @@ class NotFoundError(UsageError, LookupError):
 
 class DataError(UsageError, ValueError):
     """A file or a record that does not have the expected form."""
+
+
+class LimitError(UsageError):
+    """As many of something are in use as are allowed; the message names the limit."""
 
 
 class InfrastructureError(EnvScalerError):

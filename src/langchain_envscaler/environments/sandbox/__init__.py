@@ -1,1 +1,1 @@
-"""Confined child processes that run environment code."""
+"""Confined child processes, in which environment code and check code run."""
