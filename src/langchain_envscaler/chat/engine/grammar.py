@@ -3,20 +3,21 @@
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from langchain_envscaler.chat.constraint import CallConstraint, Constraint, ToolSchema
+from langchain_envscaler.chat.constraint import Constraint
 from langchain_envscaler.chat.engine.tokens import QwenTokenizer
 from langchain_envscaler.chat.schemas import grammar_schema
+from langchain_envscaler.chat.structural_tag import structural_tag
 from langchain_envscaler.errors import UsageError
 
 if TYPE_CHECKING:
     from xgrammar import CompiledGrammar, GrammarCompiler, GrammarMatcher
 
-__all__ = ["Grammars", "structural_tag"]
+__all__ = ["Grammars", "fixed_json"]
 
 _KEPT = 256
-_ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
 class Grammars:
@@ -45,7 +46,7 @@ class Grammars:
                 "tool_choice, strict and structured output need the package xgrammar; "
                 "pip install 'langchain-envscaler[transformers]'"
             ) from error
-        return GrammarMatcher(self._compile(structural_tag(constraint)))
+        return GrammarMatcher(self._compile(structural_tag(constraint, fixed_json)))
 
     def _compile(self, tag: dict[str, Any]) -> "CompiledGrammar":
         key = json.dumps(tag)
@@ -73,48 +74,12 @@ class Grammars:
         return GrammarCompiler(info, cache_enabled=False)
 
 
-def structural_tag(constraint: Constraint) -> dict[str, Any]:
-    """The constraint as a structural tag, which xgrammar and the engines that use it understand.
+def fixed_json(schema: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """JSON of a schema, with white space as the model writes it: where it is free, some find no end.
 
     Raises:
-        UsageError: A schema says what no grammar can hold.
+        UsageError: The schema says what no grammar can hold.
     """
-    return {"type": "structural_tag", "format": _format(constraint)}
-
-
-def _format(constraint: Constraint) -> dict[str, Any]:
-    if isinstance(constraint, CallConstraint):
-        return _calls(constraint)
-    answer = _json(constraint.schema or _ANY_OBJECT, at="response_format")
-    if constraint.calls is None:
-        return answer
-    return {"type": "or", "elements": [_calls(constraint.calls), answer]}
-
-
-def _calls(constraint: CallConstraint) -> dict[str, Any]:
-    tags = [_tag(tool) for tool in constraint.tools]
-    if not constraint.required:
-        return {"type": "triggered_tags", "triggers": ["<tool_call>"], "tags": tags}
-    return {
-        "type": "tags_with_separator",
-        "tags": tags,
-        "separator": "\n",
-        "at_least_one": True,
-        "stop_after_first": not constraint.parallel,
-    }
-
-
-def _tag(tool: ToolSchema) -> dict[str, Any]:
-    return {
-        "type": "tag",
-        "begin": f'<tool_call>\n{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "arguments": ',
-        "content": _json(tool.parameters or _ANY_OBJECT, at=f"tool {tool.name}"),
-        "end": "}\n</tool_call>",
-    }
-
-
-def _json(schema: Any, *, at: str) -> dict[str, Any]:
-    """JSON of a schema, with white space as the model writes it: where it is free, some find no end."""
     from xgrammar import Grammar
 
     prepared = grammar_schema(schema, at=at)
