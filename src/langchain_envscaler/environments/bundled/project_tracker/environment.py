@@ -116,7 +116,10 @@ class ProjectTracker:
         Returns:
             dict: success and sprints.
         """
-        sprints = [{**sprint, "planned_points": self._planned(sprint_id)} for sprint_id, sprint in self.sprints.items()]
+        sprints = [
+            {**sprint, "planned_points": self._planned(sprint_id)}
+            for sprint_id, sprint in self.sprints.items()
+        ]
         return {"success": True, "sprints": sprints}
 
     def find_issues(
@@ -316,7 +319,9 @@ class ProjectTracker:
         if blocked_by in issue["blocked_by"]:
             return _refused(f"Issue {issue_id} is already blocked by {blocked_by}.")
         if issue_id in self._all_blockers(blocked_by):
-            return _refused(f"{issue_id} blocked by {blocked_by} would form a circle: {blocked_by} waits for {issue_id}.")
+            return _refused(
+                f"{issue_id} blocked by {blocked_by} would form a circle: {blocked_by} waits for {issue_id}."
+            )
         issue["blocked_by"].append(blocked_by)
         return {"success": True, "issue": issue}
 
@@ -334,7 +339,9 @@ class ProjectTracker:
         if issue is None:
             return _unknown_issue(issue_id)
         if blocked_by not in issue["blocked_by"]:
-            return _refused(f"Issue {issue_id} is not blocked by {blocked_by!r}, only by {issue['blocked_by']}.")
+            return _refused(
+                f"Issue {issue_id} is not blocked by {blocked_by!r}, only by {issue['blocked_by']}."
+            )
         issue["blocked_by"].remove(blocked_by)
         return {"success": True, "issue": issue}
 
@@ -355,7 +362,9 @@ class ProjectTracker:
             return _refused("A review needs a reviewer: use request_review.")
         allowed = NEXT_STATUSES[issue["status"]]
         if status not in allowed:
-            return _refused(f"Issue {issue_id} is {issue['status']}: set_status can make it {' or '.join(allowed)}.")
+            return _refused(
+                f"Issue {issue_id} is {issue['status']}: set_status can make it {' or '.join(allowed)}."
+            )
         problem = self._transition_problem(issue, status)
         if problem:
             return _refused(problem)
@@ -380,7 +389,9 @@ class ProjectTracker:
         if issue is None:
             return _unknown_issue(issue_id)
         if issue["status"] != "in_progress":
-            return _refused(f"Issue {issue_id} is {issue['status']}: only issues in progress can be reviewed.")
+            return _refused(
+                f"Issue {issue_id} is {issue['status']}: only issues in progress can be reviewed."
+            )
         problem = self._unavailable(reviewer)
         if problem:
             return _refused(problem)
@@ -465,14 +476,18 @@ class ProjectTracker:
         if problem:
             return _refused(problem)
         if sprint["status"] != "active":
-            return _refused(f"Sprint {sprint_id} is {sprint['status']}: only the active sprint can be closed.")
+            return _refused(
+                f"Sprint {sprint_id} is {sprint['status']}: only the active sprint can be closed."
+            )
         unfinished = [
             issue["issue_id"]
             for issue in self.issues.values()
             if issue["sprint_id"] == sprint_id and issue["status"] not in FINISHED
         ]
         if unfinished:
-            return _refused(f"Unfinished issues in {sprint_id}: {unfinished}. Finish, cancel or move them first.")
+            return _refused(
+                f"Unfinished issues in {sprint_id}: {unfinished}. Finish, cancel or move them first."
+            )
         sprint["status"] = "closed"
         return {"success": True, "sprint": sprint}
 
@@ -575,7 +590,9 @@ class ProjectTracker:
             return absence
         if sprint_id is None or self.sprints[sprint_id]["status"] != "active":
             return f"Issue {issue_id} is in {sprint_id or BACKLOG}: move it to the active sprint first."
-        open_blockers = [blocker for blocker in issue["blocked_by"] if self.issues[blocker]["status"] != "done"]
+        open_blockers = [
+            blocker for blocker in issue["blocked_by"] if self.issues[blocker]["status"] != "done"
+        ]
         if open_blockers:
             return f"Issue {issue_id} is blocked by {open_blockers}: they must be done first."
         if self._is_busy(assignee):
@@ -588,7 +605,12 @@ class ProjectTracker:
             return f"Open issue {namesake} has the same title: work on that one."
         problem = self._not_lead("reopen issues")
         sprint_id = issue["sprint_id"]
-        if problem is None and issue["status"] == "cancelled" and sprint_id and self.sprints[sprint_id]["status"] != "closed":
+        if (
+            problem is None
+            and issue["status"] == "cancelled"
+            and sprint_id
+            and self.sprints[sprint_id]["status"] != "closed"
+        ):
             problem = self._capacity_problem(sprint_id, issue["points"] or 0)
         return problem
 

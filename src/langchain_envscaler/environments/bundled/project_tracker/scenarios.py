@@ -49,7 +49,10 @@ SCENARIOS: list[Scenario] = [
             ("Was nothing else changed?", only_changed(issues=1)),
         ],
         reference=[
-            ("create_issue", {"title": "Receipt shows the wrong tax rate", "kind": "bug", "priority": "high"}),
+            (
+                "create_issue",
+                {"title": "Receipt shows the wrong tax rate", "kind": "bug", "priority": "high"},
+            ),
             ("estimate_issue", {"issue_id": "T-121", "points": 2}),
         ],
     ),
@@ -115,7 +118,10 @@ SCENARIOS: list[Scenario] = [
         """,
         state=BASE,
         checks=[
-            ("Does T-120 no longer wait for T-109?", '"T-109" not in final_state["issues"]["T-120"]["blocked_by"]'),
+            (
+                "Does T-120 no longer wait for T-109?",
+                '"T-109" not in final_state["issues"]["T-120"]["blocked_by"]',
+            ),
             ("Does T-120 wait for T-113?", '"T-113" in final_state["issues"]["T-120"]["blocked_by"]'),
             ("Was nothing else changed?", only_changed("T-120")),
         ],
@@ -269,7 +275,10 @@ SCENARIOS: list[Scenario] = [
             ),
         ],
         reference=[
-            ("create_sprint", {"name": "Sprint 14", "starts_on": "2026-06-01", "ends_on": "2026-06-12", "capacity": 20}),
+            (
+                "create_sprint",
+                {"name": "Sprint 14", "starts_on": "2026-06-01", "ends_on": "2026-06-12", "capacity": 20},
+            ),
             ("find_issues", {"status": "todo", "sprint_id": "backlog"}),
             ("estimate_issue", {"issue_id": "T-116", "points": 3}),
             ("move_to_sprint", {"issue_id": "T-110", "sprint_id": "S-14"}),
@@ -338,7 +347,10 @@ SCENARIOS: list[Scenario] = [
             },
         ),
         checks=[
-            ("Is T-104 done, in Sprint 12?", 'final_state["issues"]["T-104"] == {**initial_state["issues"]["T-104"], "status": "done"}'),
+            (
+                "Is T-104 done, in Sprint 12?",
+                'final_state["issues"]["T-104"] == {**initial_state["issues"]["T-104"], "status": "done"}',
+            ),
             (
                 "Is T-105 in Sprint 13 with Jonas Weber?",
                 'final_state["issues"]["T-105"]["sprint_id"] == "S-13" and final_state["issues"]["T-105"]["assignee"] == "U-2"',

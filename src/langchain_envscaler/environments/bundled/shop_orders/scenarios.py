@@ -420,7 +420,9 @@ SCENARIOS: list[Scenario] = [
             ),
             (
                 "Was nothing else changed?",
-                only_changed("O-1011", "O-1016", "P-204", "P-205", "P-207", "SPRING10", orders=1, returns=1, refunds=2),
+                only_changed(
+                    "O-1011", "O-1016", "P-204", "P-205", "P-207", "SPRING10", orders=1, returns=1, refunds=2
+                ),
             ),
         ],
         reference=[
