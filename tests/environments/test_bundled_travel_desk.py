@@ -1,4 +1,4 @@
-"""The travel desk keeps its rules: who decides, what is refused and why, what changes and cancellations cost."""
+"""The travel desk keeps its rules: who decides, what is refused and why, what changes and cancelling cost."""
 
 from collections.abc import Iterator
 from typing import Any
