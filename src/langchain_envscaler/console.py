@@ -1,80 +1,118 @@
 """What the command shows a person: lists, the course of a run as it comes, and the table of checks."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["StepView", "show_changes", "show_checks", "show_environment", "show_environments", "shortened"]
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, ToolMessage
+
+    from langchain_envscaler.environments.diff import StateChange
+    from langchain_envscaler.environments.metadata import Scenario
+    from langchain_envscaler.runs import RunEvent, RunResult, ThreadRecord
+
+__all__ = ["RunView", "show_environment", "show_environments"]
 
 RESULT_WIDTH = 600
 """Characters of a tool result that a person is shown; the thread keeps the whole."""
 
 
-def shortened(text: str, width: int = RESULT_WIDTH) -> str:
-    """The text, or its beginning and how many characters were left out."""
+def _shortened(text: str, width: int = RESULT_WIDTH) -> str:
     return text if len(text) <= width else f"{text[:width]} … ({len(text) - width} more characters)"
 
 
-def _call_text(name: str, arguments: Mapping[str, Any]) -> str:
-    inside = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    return f"{name}({inside})"
+class RunView:
+    """Shows an agent's turns as they come: reasoning dim, calls and their results, then the score.
 
+    Args:
+        console: Where to print; None shows nothing.
+    """
 
-class StepView:
-    """Prints the course of an agent's turn: reasoning dim, answers plain, tool calls and their results."""
-
-    def __init__(self, console: Console, *, show_reasoning: bool = True) -> None:
-        self._console = console
-        self._show_reasoning = show_reasoning
+    def __init__(self, console: Console | None) -> None:
+        self._console = console or Console(quiet=True)
         self._streaming: str | None = None
+
+    def begin(self, record: "ThreadRecord", scenario: "Scenario | None") -> None:
+        """What the run is about, and who acts."""
+        title = record.env_id if scenario is None else f"{record.env_id} · {scenario.task_id}"
+        self._console.print(Text(title, style="bold cyan"))
+        if record.choice.model == "reference":
+            self._line(
+                "Model: the reference policy (the recorded solution, written as Qwen3 text; no weights)"
+            )
+        else:
+            where = f" at {record.choice.base_url}" if record.choice.base_url else ""
+            self._line(f"Model: {record.choice.model}{where}")
+        self._line(f"Thread {record.thread_id}, episode {record.episode_id}")
+        if scenario is not None:
+            self._console.print(Text(f"\n{scenario.task}\n"))
+
+    async def follow(self, events: "AsyncIterator[RunEvent]") -> None:
+        """Show what comes."""
+        from langchain_core.messages import ToolMessage
+
+        from langchain_envscaler.runs import WholeMessage
+
+        async for event in events:
+            if isinstance(event, WholeMessage):
+                self._calls(event.message)
+            elif isinstance(event, ToolMessage):
+                self._result(event)
+            else:
+                self._stream("reasoning", event.additional_kwargs.get("reasoning_content", ""), "dim italic")
+                self._stream("content", event.text, "bold")
+        self._end_line()
+
+    def show_result(self, result: "RunResult") -> None:
+        """The score, what changed, and how to go on."""
+        self._console.print()
+        if result.reward is not None:
+            _show_checks(self._console, result)
+        _show_changes(self._console, result.state_changes)
+        self._console.print()
+        self._console.print(
+            Text("Go on: ") + Text(f"envscaler chat --thread {result.thread_id}", style="bold"),
+            soft_wrap=True,
+        )
+
+    def note(self, text: str) -> None:
+        """A line about the run itself."""
+        self._end_line()
+        self._line(text)
+
+    def _line(self, text: str) -> None:
+        self._console.print(Text(text, style="dim"), soft_wrap=True)
 
     def _stream(self, kind: str, text: str, style: str) -> None:
         if not text:
             return
         if self._streaming != kind:
-            self.end_line()
+            self._end_line()
             self._streaming = kind
         self._console.print(Text(text, style=style), end="", soft_wrap=True)
 
-    def reasoning(self, text: str) -> None:
-        """A piece of reasoning, as it comes."""
-        if self._show_reasoning:
-            self._stream("reasoning", text, "dim italic")
-
-    def content(self, text: str) -> None:
-        """A piece of the answer, as it comes."""
-        self._stream("content", text, "bold")
-
-    def end_line(self) -> None:
-        """Ends the line that was being streamed."""
+    def _end_line(self) -> None:
         if self._streaming is not None:
             self._console.print()
         self._streaming = None
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """A tool call."""
-        self.end_line()
-        self._console.print(Text("→ ", style="cyan") + Text(_call_text(name, arguments), style="cyan"))
+    def _calls(self, message: "AIMessage") -> None:
+        self._end_line()
+        for call in message.tool_calls:
+            inside = ", ".join(f"{key}={value!r}" for key, value in call["args"].items())
+            self._console.print(Text(f"→ {call['name']}({inside})", style="cyan"))
+        for invalid in message.invalid_tool_calls:
+            raw = _shortened(invalid["args"] or "", 200)
+            self._console.print(Text(f"→ not a valid call: {raw} ({invalid['error']})", style="red"))
 
-    def invalid_call(self, name: str | None, raw: str | None, error: str | None) -> None:
-        """A tool call that could not be read."""
-        self.end_line()
-        self._console.print(Text(f"→ invalid call {name or ''} {shortened(raw or '')!r}: {error}", style="red"))
-
-    def result(self, text: str, *, is_error: bool) -> None:
-        """A tool's result."""
-        self.end_line()
-        style = "red" if is_error else "green"
-        self._console.print(Text("← ", style=style) + Text(shortened(text), style="red" if is_error else "default"))
-
-    def note(self, text: str) -> None:
-        """A line about the run itself."""
-        self.end_line()
-        self._console.print(Text(text, style="yellow"))
+    def _result(self, message: "ToolMessage") -> None:
+        self._end_line()
+        style = "red" if message.status == "error" else "green"
+        self._console.print(Text("← ", style=style) + Text(_shortened(message.text)))
 
 
 def show_environments(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -82,7 +120,10 @@ def show_environments(console: Console, rows: Sequence[Mapping[str, Any]]) -> No
     table = Table("Environment", "About", "Tools", "Scenarios", box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(
-            f"[cyan]{escape(row['env_id'])}[/]", escape(row["summary"]), str(row["tools"]), str(row["scenarios"])
+            f"[cyan]{escape(row['env_id'])}[/]",
+            escape(row["summary"]),
+            str(row["tools"]),
+            str(row["scenarios"]),
         )
     console.print(table)
 
@@ -102,37 +143,38 @@ def show_environment(console: Console, record: Mapping[str, Any]) -> None:
     if record["scenarios"]:
         console.print("\n[bold]Scenarios[/]")
         for scenario in record["scenarios"]:
-            console.print(Text(f"  {scenario['task_id']}", style="cyan"), Text(shortened(scenario["task"], 160)))
+            console.print(
+                Text(f"  {scenario['task_id']}", style="cyan"), Text(_shortened(scenario["task"], 160))
+            )
 
 
-def show_checks(console: Console, checks: Iterable[Mapping[str, Any]], reward: float) -> None:
-    """The table of checks, green where they passed, and the reward."""
-    rows = list(checks)
+def _show_checks(console: Console, result: "RunResult") -> None:
     table = Table("", "Check", box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        text = Text(row["item"])
-        if row["reason"] and not row["passed"]:
-            text += Text(f"  ({row['reason']})", style="dim")
-        table.add_row("[green]✔[/]" if row["passed"] else "[red]✘[/]", text)
+    for check in result.checks:
+        text = Text(check["item"])
+        if check["reason"] and not check["passed"]:
+            text += Text(f"  ({check['reason']})", style="dim")
+        table.add_row("[green]✔[/]" if check["passed"] else "[red]✘[/]", text)
     console.print(table)
-    passed = sum(bool(row["passed"]) for row in rows)
-    style = "green" if passed == len(rows) else "red"
-    console.print(f"[bold {style}]Reward {reward}[/] ({passed} of {len(rows)} checks passed)")
+    passed = sum(check["passed"] for check in result.checks)
+    style = "green" if passed == len(result.checks) else "red"
+    console.print(
+        f"[bold {style}]Reward {result.reward}[/] ({passed} of {len(result.checks)} checks passed)\n"
+    )
 
 
-def show_changes(console: Console, changes: Sequence[Mapping[str, Any]]) -> None:
-    """What changed in the environment's state, a line a change."""
+def _show_changes(console: Console, changes: "Sequence[StateChange]") -> None:
     if not changes:
         console.print(Text("The environment's state is what it was at the start.", style="dim"))
         return
-    console.print("[bold]State changes[/]")
+    console.print("[bold]What changed in the environment[/]")
     for change in changes:
-        line = Text(f"  {change['path']}  ", style="cyan")
-        if change["op"] == "add":
-            line += Text(f"+ {shortened(repr(change['after']), 200)}", style="green")
-        elif change["op"] == "remove":
-            line += Text(f"- {shortened(repr(change['before']), 200)}", style="red")
+        line = Text(f"  {change.path}  ", style="cyan")
+        if change.op == "add":
+            line += Text(f"+ {_shortened(repr(change.after), 200)}", style="green")
+        elif change.op == "remove":
+            line += Text(f"- {_shortened(repr(change.before), 200)}", style="red")
         else:
-            before, after = shortened(repr(change["before"]), 100), shortened(repr(change["after"]), 100)
-            line += Text(before, style="red") + Text(" → ") + Text(after, style="green")
+            line += Text(_shortened(repr(change.before), 100), style="red") + Text(" → ")
+            line += Text(_shortened(repr(change.after), 100), style="green")
         console.print(line)
