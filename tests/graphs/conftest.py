@@ -6,14 +6,67 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 
 SERVERS = Path(__file__).parent / "servers"
 STARTUP_SECONDS = 20.0
+
+
+class ScriptedChatModel(BaseChatModel):
+    """A chat model that gives the turns of a script, one after the other, and notes what it was shown."""
+
+    script: list[Any]
+    """Messages, or functions of the prompt that give one."""
+    prompts: list[list[BaseMessage]]
+    tools: list[list[Any]]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        self.tools.append(list(tools))
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        turn = self.script[len(self.prompts)]
+        self.prompts.append(list(messages))
+        message = turn(messages) if callable(turn) else turn
+        return ChatResult(generations=[ChatGeneration(message=message.model_copy())])
+
+
+def calling(*calls: tuple[str, dict[str, Any]], ids: list[str] | None = None) -> AIMessage:
+    """A model's turn that makes calls, each with an id of its own."""
+    return AIMessage(
+        content="",
+        tool_calls=[
+            {"name": name, "args": args, "id": ids[index] if ids else f"call-{uuid.uuid4()}"}
+            for index, (name, args) in enumerate(calls)
+        ],
+    )
+
+
+@pytest.fixture
+def scripted() -> Callable[..., ScriptedChatModel]:
+    """Makes a scripted chat model from its turns: messages, texts, or lists of (tool, arguments)."""
+
+    def make(*turns: Any) -> ScriptedChatModel:
+        def message(turn: Any) -> Any:
+            if isinstance(turn, str):
+                return AIMessage(content=turn)
+            return calling(*turn) if isinstance(turn, list) else turn
+
+        return ScriptedChatModel(script=[message(turn) for turn in turns], prompts=[], tools=[])
+
+    return make
 
 
 class Journal:
@@ -61,7 +114,7 @@ def workshop(journal: Journal) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def local(journal: Journal) -> Callable[..., Any]:
-    """Makes workshop servers in this process, for the tests that a process of their own says nothing about."""
+    """Makes workshop servers in this process, for tests that a process of their own adds nothing to."""
     spec = importlib.util.spec_from_file_location("workshop_server", SERVERS / "workshop.py")
     assert spec is not None
     assert spec.loader is not None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
+
 from langchain_envscaler.errors import InfrastructureError, NotFoundError, UsageError
 from langchain_envscaler.graphs.toolset import MCPServerWarning, MCPToolset
 
@@ -180,7 +181,7 @@ async def test_pictures_and_other_content_are_plain_json(local):
     assert [block["type"] for block in message.content] == [
         "text",
         "image",
-        "audio",
+        "file",
         "text",
         "image",
         "file",
@@ -334,8 +335,9 @@ async def test_a_server_that_died_while_idle_is_started_again_without_a_word(con
     async with MCPToolset(config) as toolset:
         tools = by_name(await toolset.aget_tools())
         os.kill(journal.events("started")[0]["pid"], signal.SIGKILL)
-        while toolset.status["workshop"].state == "connected":
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            while toolset.status["workshop"].state == "connected":  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
         assert await tools["add"].ainvoke({"amount": 1}) == "1"
 
 

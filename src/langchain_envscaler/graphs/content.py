@@ -8,7 +8,6 @@ from typing import Any
 
 from langchain_core.messages.content import (
     ContentBlock,
-    create_audio_block,
     create_file_block,
     create_image_block,
     create_text_block,
@@ -62,7 +61,8 @@ def _block(block: MCPBlock) -> ContentBlock:
     if isinstance(block, ImageContent):
         return create_image_block(base64=block.data, mime_type=block.mime_type)
     if isinstance(block, AudioContent):
-        return create_audio_block(base64=block.data, mime_type=block.mime_type)
+        # LangGraph's tool node takes no audio blocks, but files.
+        return create_file_block(base64=block.data, mime_type=block.mime_type)
     if isinstance(block, ResourceLink):
         return _link(block)
     if isinstance(block, EmbeddedResource):
@@ -88,8 +88,6 @@ def _resource(embedded: EmbeddedResource) -> ContentBlock:
         return create_text_block(resource.text)
     if resource.mime_type and resource.mime_type.startswith("image/"):
         return create_image_block(base64=resource.blob, mime_type=resource.mime_type)
-    if resource.mime_type and resource.mime_type.startswith("audio/"):
-        return create_audio_block(base64=resource.blob, mime_type=resource.mime_type)
     return create_file_block(base64=resource.blob, mime_type=resource.mime_type or "application/octet-stream")
 
 

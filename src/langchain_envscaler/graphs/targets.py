@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Auth", "Hooks", "MCPSource", "Target", "parse_targets"]
 
 # A forward reference, since an episode's module is not needed where there is none.
-MCPSource: TypeAlias = Union[ClientConfig, "Episode", Server[Any], MCPServer]  # noqa: UP007
+MCPSource: TypeAlias = Union[ClientConfig, "Episode", Server[Any], MCPServer]
 """What a toolset may be made of: a client configuration in any form, an episode, or a server object."""
 
 Auth: TypeAlias = httpx2.Auth | str

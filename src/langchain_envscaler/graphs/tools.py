@@ -2,17 +2,17 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import CallToolResult, Tool
+from mcp_types import CallToolResult, InputRequiredResult, Tool
 from pydantic import PrivateAttr
 
 from langchain_envscaler.errors import EnvScalerError, UsageError
@@ -23,14 +23,13 @@ from langchain_envscaler.graphs.connection import (
     ServerUnavailableError,
 )
 from langchain_envscaler.graphs.content import artifact, message_content
+from langchain_envscaler.graphs.pool import ConnectionPool
 from langchain_envscaler.mcp.tools import CALL_ID, EPISODE_ID, POSITION, REVISION
 
 if TYPE_CHECKING:
     from mcp_types import ToolAnnotations
 
 __all__ = ["CallScope", "MCPTool", "ToolRef", "call_scope"]
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,8 @@ class CallScope:
     """The revision of the episode's state that the call starts from."""
     position: int | None = None
     """The call's place among those of its message, counted from 0."""
+    message_id: str | None = None
+    """The id of the model's message, which tells calls of one id apart."""
     meta: Mapping[str, Any] = field(default_factory=dict)
     """More for the request's `_meta`."""
     on_progress: Callable[[dict[str, Any]], None] | None = None
@@ -103,16 +104,6 @@ def call_scope(scope: CallScope) -> Iterator[None]:
         _SCOPE.reset(token)
 
 
-class Caller(Protocol):
-    """What a tool needs of the toolset that it belongs to."""
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result: ...
-
-    async def arun(self, work: Coroutine[Any, Any, Result]) -> Result: ...
-
-    async def send(self, ref: ToolRef, request: CallRequest) -> CallToolResult: ...
-
-
 class MCPTool(BaseTool):
     """An MCP tool as a LangChain tool, for synchronous and asynchronous use.
 
@@ -122,9 +113,9 @@ class MCPTool(BaseTool):
     """
 
     _ref: ToolRef = PrivateAttr()
-    _caller: Caller = PrivateAttr()
+    _pool: ConnectionPool = PrivateAttr()
 
-    def __init__(self, ref: ToolRef, caller: Caller) -> None:
+    def __init__(self, ref: ToolRef, pool: ConnectionPool) -> None:
         annotations = ref.annotations.model_dump(exclude_none=True) if ref.annotations is not None else None
         super().__init__(
             name=ref.name,
@@ -134,7 +125,7 @@ class MCPTool(BaseTool):
             | ({"mcp_annotations": annotations} if annotations else {}),
         )
         self._ref = ref
-        self._caller = caller
+        self._pool = pool
 
     @property
     def ref(self) -> ToolRef:
@@ -179,7 +170,7 @@ class MCPTool(BaseTool):
         loop = asyncio.get_running_loop()
         request = self._request(arguments, lambda report: loop.call_soon_threadsafe(report))
         try:
-            result = await self._caller.arun(self._caller.send(self._ref, request))
+            result = await self._pool.arun(_send(self._pool, self._ref, request))
         except (EnvScalerError, MCPError) as error:
             return self._failed(error)
         return self._answered(result)
@@ -187,7 +178,7 @@ class MCPTool(BaseTool):
     def _run(self, /, **arguments: Any) -> Any:
         request = self._request(arguments, lambda report: report())
         try:
-            result = self._caller.run(self._caller.send(self._ref, request))
+            result = self._pool.run(_send(self._pool, self._ref, request))
         except (EnvScalerError, MCPError) as error:
             return self._failed(error)
         return self._answered(result)
@@ -248,6 +239,13 @@ class MCPTool(BaseTool):
         if call_id is None:
             raise ToolException(text) from error
         return ToolMessage(content=text, name=self.name, tool_call_id=call_id, status="error")
+
+
+async def _send(pool: ConnectionPool, ref: ToolRef, request: CallRequest) -> CallToolResult:
+    result = await pool[ref.server].call(request)
+    if isinstance(result, InputRequiredResult):
+        raise UsageError(f"expected a result of the tool {ref.name!r}, found a question to a person")
+    return result
 
 
 def _explained(error: EnvScalerError | MCPError, ref: ToolRef) -> str:

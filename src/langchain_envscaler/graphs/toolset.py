@@ -2,19 +2,18 @@
 
 import asyncio
 import warnings
-import weakref
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mcp import MCPError
 from mcp.client.session import ClientSession
-from mcp_types import CallToolResult, InputRequiredResult
 
-from langchain_envscaler.errors import EnvScalerError, InfrastructureError, NotFoundError, UsageError
-from langchain_envscaler.graphs.connection import CallRequest, Connection, ServerStatus
+from langchain_envscaler.errors import EnvScalerError, InfrastructureError, UsageError
+from langchain_envscaler.graphs.connection import Connection, ServerStatus
 from langchain_envscaler.graphs.loop import BackgroundLoop
 from langchain_envscaler.graphs.naming import Prefix, matches, publish
+from langchain_envscaler.graphs.pool import ConnectionPool
 from langchain_envscaler.graphs.targets import Auth, MCPSource, parse_targets
 from langchain_envscaler.graphs.tools import MCPTool, ToolRef
 from langchain_envscaler.mcp.tools import EPISODE_ID, REVISION
@@ -25,7 +24,6 @@ Result = TypeVar("Result")
 
 _RETRY_SECONDS = 30.0
 """How long a server that could not be reached is left alone when tools are listed again."""
-_CLOSE_SECONDS = 15.0
 
 
 class MCPServerWarning(RuntimeWarning):
@@ -60,6 +58,7 @@ class MCPToolset:
         connect_timeout: float = 30.0,
         repeat: bool | Collection[str] = False,
         auth: Auth | Mapping[str, Auth] | None = None,
+        loop: BackgroundLoop | None = None,
     ) -> None:
         """Make a toolset; nothing is connected yet.
 
@@ -81,6 +80,7 @@ class MCPToolset:
             repeat: The tools whose calls may be sent again after a lost connection although they are not
                 marked as read-only or idempotent; True for all.
             auth: For HTTP servers, one for all or by server: a bearer token, "oauth" or an `httpx2.Auth`.
+            loop: A loop that several toolsets share; one of its own if not given.
 
         Raises:
             UsageError: No server, or two of one name, or a required one that is not among them.
@@ -96,15 +96,10 @@ class MCPToolset:
         self._timeout = timeout
         self._timeouts = dict(timeouts or {})
         self._repeat: tuple[str, ...] = ("*",) if repeat is True else () if repeat is False else tuple(repeat)
-        self._loop = BackgroundLoop()
-        self._connections = {
-            target.name: Connection(target, connect_timeout=connect_timeout) for target in targets
-        }
-        self._refs: dict[str, ToolRef] | None = None
+        self._pool = ConnectionPool(targets, connect_timeout=connect_timeout, loop=loop)
+        self._tools: list[MCPTool] | None = None
         self._tried: dict[str, float] = {}
         self._warned: set[str] = set()
-        # Neither the loop nor a connection refers to the toolset, so that its last reference ends them.
-        self._finalizer = weakref.finalize(self, _shut_down, self._loop, tuple(self._connections.values()))
 
     # Opening and closing
 
@@ -124,15 +119,15 @@ class MCPToolset:
 
     def close(self) -> None:
         """Close all connections and end the server processes; a closed toolset cannot be used again."""
-        self._finalizer()
+        self._pool.close()
 
     async def aclose(self) -> None:
         """As `close`."""
-        await asyncio.to_thread(self._finalizer)
+        await self._pool.aclose()
 
     @property
     def closed(self) -> bool:
-        return not self._finalizer.alive
+        return self._pool.closed
 
     def __enter__(self) -> Self:
         return self.open()
@@ -168,31 +163,33 @@ class MCPToolset:
             InfrastructureError: A required server, or every server, cannot be reached.
             UsageError: Two tools of one name, with prefix "never"; or the toolset is closed.
         """
-        return self._tools(self.run(self._listed(refresh)))
+        return list(self._pool.run(self._listed(refresh)))
 
     async def aget_tools(self, *, refresh: bool = False) -> list[MCPTool]:
         """As `get_tools`."""
-        return self._tools(await self.arun(self._listed(refresh)))
+        return list(await self._pool.arun(self._listed(refresh)))
 
     @property
     def instructions(self) -> dict[str, str]:
         """What the connected servers tell a model about themselves, by server."""
         return {
-            name: text for name, connection in self._connections.items() if (text := connection.instructions)
+            name: text
+            for name, connection in self._pool.connections.items()
+            if (text := connection.instructions)
         }
 
     @property
     def status(self) -> dict[str, ServerStatus]:
         """How each server is doing, as last seen."""
-        return {name: connection.status for name, connection in self._connections.items()}
+        return {name: connection.status for name, connection in self._pool.connections.items()}
 
     def check(self) -> dict[str, ServerStatus]:
         """Ask each server for a sign of life."""
-        return self.run(self._checked())
+        return self._pool.run(self._checked())
 
     async def acheck(self) -> dict[str, ServerStatus]:
         """As `check`."""
-        return await self.arun(self._checked())
+        return await self._pool.arun(self._checked())
 
     # What lies below tools
 
@@ -207,36 +204,11 @@ class MCPToolset:
             InfrastructureError: The server cannot be reached or the connection was lost.
             MCPError: The server answered with a protocol error.
         """
-        return self.run(self._connection(server).request(send))
+        return self._pool.run(self._pool[server].request(send))
 
     async def arequest(self, server: str, send: Callable[[ClientSession], Awaitable[Result]]) -> Result:
         """As `request`."""
-        return await self.arun(self._connection(server).request(send))
-
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run something on the toolset's loop and wait for it."""
-        return self._loop.run(work)
-
-    async def arun(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run something on the toolset's loop and await it."""
-        return await self._loop.arun(work)
-
-    async def send(self, ref: ToolRef, request: CallRequest) -> CallToolResult:
-        """Send a call, on the toolset's loop; for the tools' own use."""
-        result = await self._connection(ref.server).call(request)
-        if isinstance(result, InputRequiredResult):
-            raise UsageError(
-                f"expected a result of the tool {ref.name!r}, found a question; it cannot be asked here"
-            )
-        return result
-
-    def _connection(self, server: str) -> Connection:
-        try:
-            return self._connections[server]
-        except KeyError:
-            raise NotFoundError(
-                f"expected an MCP server among {', '.join(self._connections)}, found {server!r}"
-            ) from None
+        return await self._pool.arun(self._pool[server].request(send))
 
     def _named(self, required: bool | Collection[str]) -> Sequence[str]:
         if isinstance(required, bool):
@@ -248,15 +220,12 @@ class MCPToolset:
             )
         return names
 
-    def _tools(self, refs: Mapping[str, ToolRef]) -> list[MCPTool]:
-        return [MCPTool(ref, self) for ref in refs.values()]
-
-    async def _listed(self, refresh: bool) -> dict[str, ToolRef]:
-        if self._refs is None or refresh:
-            errors = await asyncio.gather(*(self._list(one) for one in self._connections.values()))
+    async def _listed(self, refresh: bool) -> list[MCPTool]:
+        if self._tools is None or refresh:
+            errors = await asyncio.gather(*(self._list(one) for one in self._pool.connections.values()))
             self._complain([error for error in errors if error is not None])
-            self._refs = self._published()
-        return self._refs
+            self._tools = [MCPTool(ref, self._pool) for ref in self._published()]
+        return self._tools
 
     async def _list(self, connection: Connection) -> tuple[str, Exception] | None:
         """List one server's tools; what went wrong is returned, so that it hides no other server."""
@@ -278,33 +247,35 @@ class MCPToolset:
         for name, error in errors:
             if name in self._required:
                 raise InfrastructureError(f"{error}; the server is required") from error
-        if errors and all(connection.listing is None for connection in self._connections.values()):
+        if errors and all(connection.listing is None for connection in self._pool.connections.values()):
             raise InfrastructureError("; ".join(str(error) for _, error in errors)) from errors[0][1]
         for name, error in errors:
             if name not in self._warned:
                 self._warned.add(name)
                 warnings.warn(f"{error}; its tools are missing", MCPServerWarning, stacklevel=2)
 
-    def _published(self) -> dict[str, ToolRef]:
+    def _published(self) -> list[ToolRef]:
         offered = {
             (server, tool.name): tool
-            for server, connection in self._connections.items()
+            for server, connection in self._pool.connections.items()
             if connection.listing is not None
             for tool in connection.listing.tools
             if self._offers(server, tool.name)
         }
-        refs: dict[str, ToolRef] = {}
+        refs: list[ToolRef] = []
         for name, (server, tool_name) in publish(offered, self._prefix).items():
-            listing = self._connections[server].listing
+            listing = self._pool.connections[server].listing
             meta = listing.meta if listing is not None else {}
-            refs[name] = ToolRef(
-                name=name,
-                server=server,
-                tool=offered[server, tool_name],
-                timeout=self._limit(server, tool_name),
-                episode_id=meta.get(EPISODE_ID),
-                revision=meta.get(REVISION),
-                repeat=matches(self._repeat, server, tool_name),
+            refs.append(
+                ToolRef(
+                    name=name,
+                    server=server,
+                    tool=offered[server, tool_name],
+                    timeout=self._limit(server, tool_name),
+                    episode_id=meta.get(EPISODE_ID),
+                    revision=meta.get(REVISION),
+                    repeat=matches(self._repeat, server, tool_name),
+                )
             )
         return refs
 
@@ -320,21 +291,5 @@ class MCPToolset:
         return self._timeout
 
     async def _checked(self) -> dict[str, ServerStatus]:
-        statuses = await asyncio.gather(*(one.check() for one in self._connections.values()))
-        return dict(zip(self._connections, statuses, strict=True))
-
-
-def _shut_down(loop: BackgroundLoop, connections: Sequence[Connection]) -> None:
-    """Close all connections, and the loop that they live on."""
-
-    async def close() -> None:
-        await asyncio.gather(*(connection.close() for connection in connections), return_exceptions=True)
-
-    try:
-        if loop.started:
-            loop.run(close(), _CLOSE_SECONDS)
-    except (TimeoutError, UsageError):
-        # Whatever has not ended by now ends with the loop.
-        pass
-    finally:
-        loop.close()
+        statuses = await asyncio.gather(*(one.check() for one in self._pool.connections.values()))
+        return dict(zip(self._pool.connections, statuses, strict=True))

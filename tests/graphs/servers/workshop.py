@@ -1,4 +1,4 @@
-"""An MCP server to try a client on: state in the process, schemas of every shape, all kinds of results and faults.
+"""An MCP server to try a client on: state, schemas of every shape, all kinds of results and faults.
 
 Every call is written to a journal file as one line of JSON, so that a test can count what really happened.
 """

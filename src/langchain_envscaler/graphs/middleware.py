@@ -1,0 +1,187 @@
+"""The tools of an MCP toolset in an agent: found when it runs, called from where the thread stands."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
+from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
+
+from langchain_envscaler.errors import UsageError
+from langchain_envscaler.graphs.calls import PendingCall
+from langchain_envscaler.graphs.ledger import CallLedger
+from langchain_envscaler.graphs.repair import close_open_calls
+from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, starts_turn
+from langchain_envscaler.graphs.tools import MCPTool, call_scope
+from langchain_envscaler.graphs.toolset import MCPToolset
+
+__all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware"]
+
+
+class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
+    """Gives an agent the tools of a toolset.
+
+    Tools are listed when a turn begins. Calls to an episode's tools are made from the revision that the
+    thread stands at, with the call's own id, so that the world follows when the thread is rewound or forked,
+    and a call that is made again after a crash finds its recorded result. Calls to other servers, which
+    cannot tell a repeated call from a new one, are not repeated unless their tools allow it.
+    """
+
+    state_schema = ToolAgentState
+
+    def __init__(self, toolset: MCPToolset, *, instructions: bool = True) -> None:
+        """Give an agent a toolset's tools.
+
+        Args:
+            instructions: Add what the servers say about themselves to the system prompt.
+        """
+        super().__init__()
+        self.toolset = toolset
+        self._instructions = instructions
+        self._ledger = CallLedger()
+
+    # The model
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        tools = self.toolset.get_tools(refresh=starts_turn(request.state["messages"]))
+        prepared = self._prepared(request, tools)
+        return self._finished(request, prepared, tools, handler(prepared))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ExtendedModelResponse[Any]:
+        tools = await self.toolset.aget_tools(refresh=starts_turn(request.state["messages"]))
+        prepared = self._prepared(request, tools)
+        return self._finished(request, prepared, tools, await handler(prepared))
+
+    def _prepared(self, request: ModelRequest[Any], tools: Sequence[MCPTool]) -> ModelRequest[Any]:
+        _refuse_other_episodes(request.state.get("episodes") or {}, tools)
+        changes: dict[str, Any] = {"tools": [*request.tools, *tools]}
+        if (repaired := close_open_calls(request.messages)) is not None:
+            changes["messages"] = repaired
+        if self._instructions and (instructions := self.toolset.instructions):
+            changes["system_message"] = _with_instructions(request.system_message, instructions)
+        return request.override(**changes)
+
+    def _finished(
+        self,
+        request: ModelRequest[Any],
+        prepared: ModelRequest[Any],
+        tools: Sequence[MCPTool],
+        response: ModelResponse[Any],
+    ) -> ExtendedModelResponse[Any]:
+        update: dict[str, Any] = {}
+        for message in response.result:
+            # Calls are told apart by their message's id, which the state would give it later.
+            message.id = message.id or str(uuid.uuid4())
+        self._ledger.give(response.result)
+        if prepared.messages is not request.messages:
+            repaired = prepared.messages
+            update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *response.result]
+        places = request.state.get("episodes") or {}
+        if found := {server: place for server, place in _places(tools).items() if server not in places}:
+            update["episodes"] = found
+        command = Command(update=update) if update else None
+        return ExtendedModelResponse(model_response=response, command=command)
+
+    # Tools
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]],
+    ) -> ToolMessage | Command[Any]:
+        if request.tool is not None:
+            return handler(request)
+        call = PendingCall.of(request, self.toolset.get_tools())
+        with self._ledger.making(call.key) as is_new:
+            if (earlier := self._earlier(call)) is not None:
+                earlier.result()
+            if (refusal := call.refusal(is_new)) is not None:
+                return refusal
+            with call_scope(call.scope):
+                return call.placed(handler(call.request))
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        if request.tool is not None:
+            return await handler(request)
+        call = PendingCall.of(request, await self.toolset.aget_tools())
+        with self._ledger.making(call.key) as is_new:
+            if (earlier := self._earlier(call)) is not None:
+                await asyncio.shield(asyncio.wrap_future(earlier))
+            if (refusal := call.refusal(is_new)) is not None:
+                return refusal
+            with call_scope(call.scope):
+                return call.placed(await handler(call.request))
+
+    def _earlier(self, call: PendingCall) -> "Future[None] | None":
+        """The end of the call before this one in its chain, where this process makes that one too.
+
+        The server orders a chain as well, but it cannot tell a message's first call, still on its way, from
+        that of another message that once began at the same revision.
+        """
+        return self._ledger.ending(call.previous) if call.previous is not None else None
+
+
+class ExactSchemasMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Hands MCP tools to the model with their servers' schemas as they are.
+
+    It stands innermost, so that other middleware sees tools and not dictionaries.
+    """
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        return handler(request.override(tools=[_exact(tool) for tool in request.tools]))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        return await handler(request.override(tools=[_exact(tool) for tool in request.tools]))
+
+
+def _exact(tool: Any) -> Any:
+    return tool.function if isinstance(tool, MCPTool) else tool
+
+
+def _places(tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
+    """The newest places of the episodes that the servers of these tools serve."""
+    return {
+        tool.ref.server: EpisodePlace(episode_id=tool.ref.episode_id, revision=tool.ref.revision or 0)
+        for tool in tools
+        if tool.ref.episode_id is not None
+    }
+
+
+def _refuse_other_episodes(places: dict[str, EpisodePlace], tools: Sequence[MCPTool]) -> None:
+    for server, served in _places(tools).items():
+        known = places.get(server)
+        if known is not None and known["episode_id"] != served["episode_id"]:
+            raise UsageError(
+                f"expected server {server!r} to serve the thread's episode {known['episode_id']}, found "
+                f"{served['episode_id']}; start the server with that episode, or begin a new thread"
+            )
+
+
+def _with_instructions(system: SystemMessage | None, instructions: dict[str, str]) -> SystemMessage:
+    parts = [system.text] if system is not None and system.text else []
+    parts += [
+        text if len(instructions) == 1 else f"About the tools of {server}:\n{text}"
+        for server, text in instructions.items()
+    ]
+    return SystemMessage(content="\n\n".join(parts))
