@@ -4,17 +4,17 @@ import json
 import os
 import signal
 import socket
+import struct
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from langchain_envscaler.environments.sandbox.frames import HEADER, frame
 
-__all__ = ["Child", "ChildEndedError", "ChildError", "ChildGarbledError", "ChildTimeoutError", "Reply"]
+__all__ = ["Child", "ChildEndedError", "ChildError", "ChildGarbledError", "ChildTimeoutError", "Parent", "Reply", "kill"]
 
 _MAX_MESSAGE_BYTES = 32 * 2**20
-_CHUNK = 1 << 18
+_CHUNK = 1 << 15
 
 
 class ChildError(Exception):
@@ -52,17 +52,33 @@ class Reply(NamedTuple):
     """The message as it came: UTF-8 JSON."""
 
 
+class Parent(Protocol):
+    """What a child's process hangs on, as the host sees it."""
+
+    def pid_of(self, child: "Child") -> int | None:
+        """The process id, as long as the process was not reaped."""
+
+    def end(self, child: "Child") -> None:
+        """Kill and reap a child."""
+
+    def reap(self, child: "Child") -> int | None:
+        """Kill and reap a child; how it ended, if that is known."""
+
+
 class Child:
     """A confined child process. Not for use by several threads at once."""
 
-    def __init__(
-        self, connection: socket.socket, pid: int, end: Callable[[int], int | None], max_blob_bytes: int
-    ) -> None:
-        self.pid = pid
+    def __init__(self, connection: socket.socket, parent: Parent, max_blob_bytes: int) -> None:
         self._connection = connection
-        self._end = end
+        self._parent = parent
         self._max_blob_bytes = max_blob_bytes
+        self._seconds = 0.0
         self._open = True
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id; None once it is closed."""
+        return self._parent.pid_of(self) if self._open else None
 
     def request(self, message: Any, blob: bytes = b"", *, seconds: float) -> Reply:
         """Send a request and wait for its reply.
@@ -70,96 +86,126 @@ class Child:
         Raises:
             ChildError: There was none, see its subclasses. The child is gone.
         """
-        deadline = time.monotonic() + seconds
+        self.send(message, blob, seconds=seconds)
+        return self.receive(seconds=seconds)
+
+    def send(self, message: Any, blob: bytes = b"", *, seconds: float) -> None:
+        """Send a request whose reply is waited for later."""
         try:
-            self._connection.settimeout(seconds)
+            self._wait_at_most(seconds)
             self._connection.sendall(frame(message, blob))
-            return self._reply(deadline)
-        except TimeoutError:
-            self.close()
-            raise ChildTimeoutError(f"no answer within {seconds:g} s") from None
+        except BlockingIOError:
+            raise self._too_late(seconds) from None
         except OSError:
-            raise ChildEndedError(self.close()) from None
+            raise self._ended() from None
+
+    def receive(self, *, seconds: float) -> Reply:
+        """Wait for the reply to what was sent."""
+        try:
+            self._wait_at_most(seconds)
+            return self._reply(time.monotonic() + seconds)
+        except (BlockingIOError, TimeoutError):
+            raise self._too_late(seconds) from None
+        except OSError:
+            raise self._ended() from None
         except ChildGarbledError:
             self.close()
             raise
 
+    def _wait_at_most(self, seconds: float) -> None:
+        """Bound the next system calls on the socket. The kernel's own bound spares a call that waits for it."""
+        if seconds != self._seconds:
+            bound = struct.pack("@ll", int(seconds), max(int(seconds % 1 * 1e6), 1))
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, bound)
+            self._seconds = seconds
+
     def _reply(self, deadline: float) -> Reply:
-        data = self._receive(deadline)
+        data = self._connection.recv(_CHUNK)
         while len(data) < HEADER.size:
-            data += self._receive(deadline)
+            data += self._receive_more(HEADER.size, data, deadline)
         text_length, blob_length = HEADER.unpack_from(data)
         if text_length > _MAX_MESSAGE_BYTES or blob_length > self._max_blob_bytes:
             raise ChildGarbledError(
-                f"expected at most {_MAX_MESSAGE_BYTES} bytes of message and {self._max_blob_bytes} of state, "
-                f"found {text_length} and {blob_length}"
+                f"it answered with {text_length} bytes of message and {blob_length} of state, "
+                f"allowed are {_MAX_MESSAGE_BYTES} and {self._max_blob_bytes}"
             )
         total = HEADER.size + text_length + blob_length
         if len(data) < total:
-            data = self._receive_rest(data, total, deadline)
+            buffer = bytearray(data)
+            while len(buffer) < total:
+                buffer += self._receive_more(total - len(buffer), buffer, deadline)
+            data = bytes(buffer)
         if len(data) > total:
-            raise ChildGarbledError("expected one reply to a request, found more")
+            raise ChildGarbledError("it answered more than was asked")
         text_end = HEADER.size + text_length
         text = data[HEADER.size : text_end]
         return Reply(_message(text), data[text_end:], text)
 
-    def _receive(self, deadline: float, count: int = _CHUNK) -> bytes:
-        data = self._connection.recv(count)
+    def _receive_more(self, count: int, so_far: bytes | bytearray, deadline: float) -> bytes:
+        if not so_far:
+            raise ConnectionError
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._wait_at_most(left)  # a child that answers byte by byte does not get longer
+        data = self._connection.recv(min(count, _CHUNK))
         if not data:
             raise ConnectionError
-        if len(data) < count:  # more may follow, within the same deadline
-            self._connection.settimeout(max(deadline - time.monotonic(), 1e-3))
         return data
-
-    def _receive_rest(self, begin: bytes, total: int, deadline: float) -> bytes:
-        buffer = bytearray(begin)
-        while len(buffer) < total:
-            buffer += self._receive(deadline, min(total - len(buffer), _CHUNK))
-        return bytes(buffer)
 
     @property
     def is_idle(self) -> bool:
         """Whether the child is alive and has sent nothing that was not asked for."""
         if not self._open:
             return False
-        self._connection.setblocking(False)
         try:
-            self._connection.recv(1, socket.MSG_PEEK)
+            self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
         except OSError:
             return False
         return False
 
-    def close(self) -> int | None:
-        """Kill the process, if it is there still; tells how it ended, None if it was closed before."""
+    def close(self) -> None:
+        """Kill the process, if it is there still."""
+        if self._open:
+            self._open = False
+            self._connection.close()
+            self._parent.end(self)
+
+    def _too_late(self, seconds: float) -> ChildTimeoutError:
+        self.close()
+        return ChildTimeoutError(f"no answer within {seconds:g} s")
+
+    def _ended(self) -> ChildEndedError:
         if not self._open:
-            return None
+            return ChildEndedError(None)
         self._open = False
         self._connection.close()
-        return self._end(self.pid)
+        return ChildEndedError(self._parent.reap(self))
 
-    def kill(self) -> None:
-        """End the process from another thread; a request under way then raises."""
-        if self._open:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+
+def kill(pid: int) -> None:
+    """Send SIGKILL to a process that its parent has not reaped."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _message(text: bytes) -> dict[str, Any]:
     try:
         message = json.loads(text.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
-        raise ChildGarbledError("expected a reply in JSON, found something else") from None
+        raise ChildGarbledError("it answered with something that is not JSON") from None
     if not isinstance(message, dict) or type(message.get("ok")) is not bool:
-        raise ChildGarbledError("expected a reply, found other JSON")
+        raise ChildGarbledError("it answered with other JSON than a reply")
     return message
 
 
 def _ending(status: int | None) -> str:
     if status is None:
-        return "the process ended"
+        return "its process ended"
     if status < 0:
         with suppress(ValueError):
-            return f"the process ended by signal {signal.Signals(-status).name}"
-    return f"the process ended with exit code {status}"
+            return f"its process ended by signal {signal.Signals(-status).name}"
+    return f"its process ended with exit code {status}"

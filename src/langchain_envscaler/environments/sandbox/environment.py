@@ -9,20 +9,16 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from langchain_envscaler.environments.sandbox.json_form import NoJsonFormError, json_form
+from langchain_envscaler.environments.sandbox.json_form import NoJsonFormError, is_dunder, json_form
+from langchain_envscaler.environments.sandbox.module_state import ModuleState
 
-__all__ = ["MODULE_NAME", "CallOutcome", "Environment", "compile_source", "is_state_name"]
+__all__ = ["MODULE_NAME", "CallOutcome", "Environment", "captured_output", "compile_source", "error_text", "load_module"]
 
 # The name under which the environment's code is a module, in every process: pickled instances of its classes
 # refer to it.
 MODULE_NAME = "envscaler_environment"
 
 _LOG_CHARS = 8192
-
-
-def is_state_name(name: str) -> bool:
-    """Whether an instance variable belongs to the state."""
-    return not (name.startswith("__") and name.endswith("__"))
 
 
 def compile_source(source: str) -> bytes:
@@ -60,14 +56,18 @@ class Environment:
         if not isinstance(found, type):
             raise LookupError(f"expected a class {class_name!r} in the environment's code, found none")
         self._class = found
+        self._module_state = ModuleState(module)
         self._instance: Any = None
         self._last_state: bytes | None = None
 
-    def construct(self, init_config: dict[str, Any]) -> None:
-        """A new instance, as EnvScaler makes it: constructed, then each key set as an attribute.
+    def construct(self, init_config: dict[str, Any]) -> bytes:
+        """Make a new instance, as EnvScaler makes it: constructed, then each key set as an attribute.
 
         Both are given the same values, so an environment that keeps its configuration sees it change. The
         configuration is the environment's from here on.
+
+        Returns:
+            The state.
         """
         with captured_output():
             try:
@@ -77,32 +77,36 @@ class Environment:
             for name, value in init_config.items():
                 setattr(instance, name, value)
         self._instance = instance
+        self._last_state = self._state()
+        return self._last_state
 
     def restore(self, state: bytes) -> None:
-        """An instance with the variables of a state that a child took."""
-        variables = pickle.loads(state)
+        """Make an instance with a state that a child took."""
+        variables, module_changes = pickle.loads(state)  # noqa: S301 - what this process is confined for
         instance = self._class.__new__(self._class)
-        instance.__dict__.update(variables)
+        vars(instance).update(variables)
+        if module_changes is not None:
+            self._module_state.apply(module_changes)
         self._instance = instance
-        self._last_state = state
+        # Not the bytes that came: pickled once more, an equal state can be other bytes.
+        self._last_state = self._state()
 
-    def call(self, name: str, arguments: dict[str, Any], max_bytes: int) -> CallOutcome:
+    def call(self, name: str, arguments: dict[str, Any], max_chars: int) -> CallOutcome:
         """Call a tool. What it raises is an outcome too; it keeps what it changed before."""
         with captured_output() as output:
             try:
                 result = getattr(self._instance, name)(**arguments)
-                text = str(result)
-                data, text = _shown(result, text, max_bytes)
+                data, text = _shown(result, str(result), max_chars)
                 outcome = CallOutcome(text, data, False)
             except BaseException as error:  # SystemExit too ends the call, not the process
-                text = _cut(error_text(error), max_bytes)
+                text = _cut(error_text(error), max_chars)
                 outcome = CallOutcome(text, text, True)
         outcome.log = output.getvalue()
         return outcome
 
     def changed_state(self) -> bytes | None:
         """The state as bytes for a child, or None where it is the same as when last taken."""
-        state = pickle.dumps(self._variables(), 5)
+        state = self._state()
         if state == self._last_state:
             return None
         self._last_state = state
@@ -110,10 +114,15 @@ class Environment:
 
     def state_form(self) -> Any:
         """The JSON form of the state."""
-        return json_form(self._variables())
+        return json_form(state_variables(self._instance))
 
-    def _variables(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self._instance).items() if is_state_name(name)}
+    def _state(self) -> bytes:
+        return pickle.dumps((state_variables(self._instance), self._module_state.changes()), 5)
+
+
+def state_variables(instance: Any) -> dict[str, Any]:
+    """An instance's variables that make up the state: all but those with dunder names."""
+    return {name: value for name, value in vars(instance).items() if not is_dunder(name)}
 
 
 def _shown(result: Any, text: str, max_bytes: int) -> tuple[Any, str]:

@@ -6,13 +6,18 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import langchain_envscaler
 from langchain_envscaler.environments.limits import Limits
-from langchain_envscaler.environments.sandbox.child import Child
+from langchain_envscaler.environments.sandbox.child import Child, kill
+from langchain_envscaler.environments.sandbox.requests import END, FORK, FORK_SEEDED, REAP, REPLY, REQUEST
 from langchain_envscaler.errors import InfrastructureError
 
 __all__ = ["IsolationReport", "Zygote", "ZygoteGoneError"]
@@ -39,38 +44,47 @@ class ZygoteGoneError(Exception):
     """The zygote's process ended; another one has to be started."""
 
 
+class _Answer:
+    """A reply of the zygote that was asked for and may not have come yet."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+
+
 class Zygote:
-    """A running zygote. Safe for use by several threads."""
+    """A running zygote, the parent of children. Safe for use by several threads."""
 
     def __init__(self, limits: Limits, import_roots: tuple[str, ...] = ()) -> None:
         self._limits = limits
         self._lock = threading.Lock()
+        self._expected: deque[_Answer] = deque()  # replies come in the order of the requests
+        self._pids: WeakKeyDictionary[Child, _Answer] = WeakKeyDictionary()
         self._control, theirs = socket.socketpair()
-        settings = {"import_roots": list(import_roots), "memory_bytes": limits.memory_bytes}
-        package_root = str(Path(langchain_envscaler.__file__).parent.parent)
+        settings = {
+            "import_roots": list(import_roots),
+            "memory_bytes": limits.memory_bytes,
+            "clock_files": _clock_files(),
+        }
         with theirs:
-            fd = theirs.fileno()
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _BOOT]
-                + [package_root, str(fd), json.dumps(settings)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[fd],
-                # Sets iterate in the same order in every process.
-                env={"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8", "HOME": "/", "PATH": ""},
-                cwd="/",
-                start_new_session=True,  # Ctrl-C in a terminal is the host's to handle
-            )
-        self.isolation = self._started()
+            self._process = _start(theirs.fileno(), settings)
+        self.isolation = self._first_words()
 
-    def _started(self) -> IsolationReport:
+    def _first_words(self) -> IsolationReport:
         self._control.settimeout(_START_SECONDS)
         try:
-            report = json.loads(self._line())
-        except (OSError, ValueError, ZygoteGoneError):
+            line = b""
+            while not line.endswith(b"\n"):
+                received = self._control.recv(4096)
+                if not received:
+                    raise ConnectionError
+                line += received
+            report = json.loads(line)
+        except (OSError, ValueError):
             self._process.kill()
             errors = self._process.communicate()[1].decode(errors="replace").strip()
+            self._control.close()
             reason = errors.splitlines()[-1] if errors else "it ended without a word"
             raise InfrastructureError(
                 f"expected the sandbox's process to start, found: {reason[:500]}"
@@ -78,41 +92,74 @@ class Zygote:
         self._control.settimeout(_CONTROL_SECONDS)
         return _isolation(report["landlock"], report["seccomp"])
 
-    def fork(self) -> Child:
-        """A new confined child.
+    def fork(self, *, is_seeded: bool = False) -> Child:
+        """A new confined child. It may not be there yet; what is sent to it waits for it.
 
         Raises:
             ZygoteGoneError: The zygote's process ended.
         """
         ours, theirs = socket.socketpair()
+        child = Child(ours, self, self._limits.max_state_bytes)
+        request = REQUEST.pack(FORK_SEEDED if is_seeded else FORK, 0)
         try:
             with theirs, self._lock:
-                socket.send_fds(self._control, [b"F"], [theirs.fileno()])
-                pid = int(self._line())
+                socket.send_fds(self._control, [request], [theirs.fileno()])
+                answer = _Answer()
+                self._expected.append(answer)
+                self._pids[child] = answer
         except OSError:
             ours.close()
             raise ZygoteGoneError from None
-        return Child(ours, pid, self._end, self._limits.max_state_bytes)
+        return child
 
-    def _end(self, pid: int) -> int | None:
+    def pid_of(self, child: Child) -> int | None:
+        answer = self._pids.get(child)
+        if answer is None:
+            return None
+        with suppress(ZygoteGoneError), self._lock:
+            return self._value(answer)
+        return None
+
+    def end(self, child: Child) -> None:
+        # The zygote keeps an ended process as a zombie until it is told, so its id is no other process's.
+        if (pid := self.pid_of(child)) is not None:
+            del self._pids[child]
+            kill(pid)
+            with suppress(OSError), self._lock:
+                self._control.sendall(REQUEST.pack(END, pid))
+
+    def reap(self, child: Child) -> int | None:
+        if (pid := self.pid_of(child)) is None:
+            return None
+        del self._pids[child]
+        kill(pid)
         try:
             with self._lock:
-                self._control.sendall(b"E%d" % pid)
-                return int(self._line())
+                self._control.sendall(REQUEST.pack(REAP, pid))
+                answer = _Answer()
+                self._expected.append(answer)
+                return self._value(answer)
         except (OSError, ZygoteGoneError):
             return None  # its children ended with it
 
-    def _line(self) -> bytes:
-        line = b""
-        while not line.endswith(b"\n"):
-            received = self._control.recv(4096)
-            if not received:
-                raise ZygoteGoneError
-            line += received
-        return line
+    def _value(self, answer: _Answer) -> int:
+        """Wait for a reply, and thereby for those before it. With the lock held."""
+        while answer.value is None:
+            data = b""
+            try:
+                while len(data) < REPLY.size:
+                    received = self._control.recv(REPLY.size - len(data))
+                    if not received:
+                        raise ZygoteGoneError
+                    data += received
+            except OSError:
+                raise ZygoteGoneError from None
+            self._expected.popleft().value = REPLY.unpack(data)[0]
+        return answer.value
 
     @property
     def is_running(self) -> bool:
+        """Whether the process is there."""
         return self._process.poll() is None
 
     @property
@@ -121,22 +168,42 @@ class Zygote:
 
     def close(self) -> None:
         """End the zygote, and with it every child."""
-        self._control.close()
         self._process.kill()
         self._process.wait()
         if self._process.stderr is not None:
             self._process.stderr.close()
+        self._control.close()
+
+
+def _start(control_fd: int, settings: dict[str, Any]) -> subprocess.Popen[bytes]:
+    package_root = str(Path(langchain_envscaler.__file__).parent.parent)
+    return subprocess.Popen(
+        [sys.executable, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _BOOT]
+        + [package_root, str(control_fd), json.dumps(settings)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=[control_fd],
+        # With a fixed hash seed, sets iterate in the same order in every process.
+        env={"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8", "HOME": "/", "PATH": ""},
+        cwd="/",
+        start_new_session=True,  # Ctrl-C in a terminal is the host's to handle
+    )
+
+
+def _clock_files() -> dict[str, str]:
+    """The files of the package that sets the clock, for a process that does not see installed packages."""
+    found = {name: find_spec(name) for name in ("_time_machine", "time_machine")}
+    return {name: spec.origin for name, spec in found.items() if spec is not None and spec.origin}
 
 
 def _isolation(landlock: int, seccomp: bool) -> IsolationReport:
     if landlock and seccomp:
         return IsolationReport("full", f"Landlock (version {landlock}), seccomp and resource limits")
-    missing = " and ".join(
-        text
-        for text, there in (("files (no Landlock)", landlock), ("system calls (no seccomp)", seccomp))
-        if not there
-    )
-    system = f"{os.uname().sysname} {os.uname().release} on {os.uname().machine}"
+    missing = [text for text, there in (("files", landlock), ("system calls", seccomp)) if not there]
+    system = os.uname()
     return IsolationReport(
-        "limited", f"child processes with resource limits, but not confined in: {missing}; {system}"
+        "limited",
+        f"child processes with resource limits, but {' and '.join(missing)} are not restricted, since "
+        f"{system.sysname} {system.release} on {system.machine} lacks what that takes",
     )

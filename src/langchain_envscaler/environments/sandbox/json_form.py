@@ -30,7 +30,7 @@ import uuid
 from collections import deque
 from typing import Any
 
-__all__ = ["NoJsonFormError", "json_form"]
+__all__ = ["NoJsonFormError", "is_dunder", "json_form"]
 
 _MAX_DEPTH = 500
 _AS_TEXT = (uuid.UUID, decimal.Decimal, fractions.Fraction, complex, range, pathlib.PurePath)
@@ -121,15 +121,16 @@ def _variables(value: Any) -> dict[str, Any] | None:
         variables = {name: getattr(value, name) for name in names if hasattr(value, name)}
     if type(variables) is not dict:
         return None
-    return {name: item for name, item in variables.items() if not _is_dunder(name)}
+    return {name: item for name, item in variables.items() if not is_dunder(name)}
 
 
 def _as_names(slots: Any) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-def _is_dunder(name: Any) -> bool:
-    return isinstance(name, str) and name.startswith("__") and name.endswith("__")
+def is_dunder(name: str) -> bool:
+    """Whether a variable's name is of the kind `__name__`."""
+    return name.startswith("__") and name.endswith("__")
 
 
 def _non_finite(value: float) -> str:

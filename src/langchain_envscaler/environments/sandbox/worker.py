@@ -6,20 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_envscaler.environments.sandbox.checking import StateUnreadableError, run_check
+from langchain_envscaler.environments.sandbox.entropy import Entropy
 from langchain_envscaler.environments.sandbox.environment import Environment, compile_source, error_text
 from langchain_envscaler.environments.sandbox.frames import HEADER, frame
 
 __all__ = ["serve"]
 
+# The code of an environment is loaded with the same randomness whatever the episode's seed, so that a process can
+# load it before the episode is known.
+_AT_LOAD = ("", 0)
+
 Reply = tuple[dict[str, Any], bytes]
 Request = dict[str, Any]
 
 
-def serve(fd: int) -> None:
+def serve(fd: int, *, is_seeded: bool) -> None:
     """Answer requests from a descriptor until it is closed."""
     # Bound here, so that code which replaces functions of modules does not change the protocol.
     read, write, loads = os.read, os.write, json.loads
-    worker = _Worker()
+    worker = _Worker(Entropy() if is_seeded else None)
     while True:
         header = _read_exactly(read, fd, HEADER.size)
         if header is None:
@@ -55,7 +60,8 @@ def _read_exactly(read: Callable[[int, int], bytes], fd: int, count: int) -> byt
 class _Worker:
     """What this child can be asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, entropy: Entropy | None) -> None:
+        self._entropy = entropy
         self._environment: Environment | None = None
         self._operations: dict[str, Callable[[Request, bytes], Reply]] = {
             "compile": self._compile,
@@ -69,6 +75,8 @@ class _Worker:
 
     def answer(self, request: Request, blob: bytes) -> Reply:
         try:
+            if self._entropy is not None:
+                self._entropy.begin(*request.get("clock", _AT_LOAD))
             return self._operations[request["do"]](request, blob)
         except StateUnreadableError as error:
             return {"ok": False, "error": str(error), "unreadable": True}, b""
@@ -83,9 +91,7 @@ class _Worker:
         return {"ok": True}, b""
 
     def _construct(self, request: Request, _: bytes) -> Reply:
-        environment = self._loaded()
-        environment.construct(request["init_config"])
-        return {"ok": True}, environment.changed_state() or b""
+        return {"ok": True}, self._loaded().construct(request["init_config"])
 
     def _restore(self, _: Request, blob: bytes) -> Reply:
         self._loaded().restore(blob)
