@@ -46,7 +46,7 @@ def read_state(state: bytes, compiled: bytes) -> dict[str, Any]:
     """A state's variables. The environment's code is loaded only if the state holds instances of its classes."""
     if MODULE_NAME.encode() in state and MODULE_NAME not in sys.modules:
         load_module(compiled)
-    variables: dict[str, Any] = pickle.loads(state)
+    variables: dict[str, Any] = pickle.loads(state)[0]
     return variables
 
 
