@@ -25,9 +25,6 @@ from langchain_envscaler.errors import UsageError
 
 __all__ = ["HistoryCall", "Message", "Role", "Turn", "template_messages", "to_turns"]
 
-Message: TypeAlias = BaseMessage | Mapping[str, Any] | tuple[str, Any] | str
-"""What counts as a message: LangChain's, an OpenAI-form dict, a (role, content) pair, or a user's text."""
-
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 _ROLES: dict[str, Role] = {
@@ -82,6 +79,10 @@ class Turn:
         return "\n".join([self.content, *blocks] if self.content else blocks)
 
 
+Message: TypeAlias = BaseMessage | Mapping[str, Any] | tuple[str, Any] | str | Turn
+"""LangChain's messages, OpenAI-form dicts, (role, content) pairs, a user's text, or turns."""
+
+
 def to_turns(messages: Sequence[Message]) -> list[Turn]:
     """The conversation as turns.
 
@@ -117,6 +118,8 @@ def _template_message(turn: Turn) -> dict[str, Any]:
 
 
 def _turn(message: Message, index: int) -> Turn:
+    if isinstance(message, Turn):
+        return message
     if isinstance(message, str):
         return Turn("user", message)
     if isinstance(message, BaseMessage):

@@ -92,6 +92,7 @@ class CallOptions:
             strict=self.strict,
             response_schema=answer.schema if answer else None,
             json_object=answer is not None and answer.schema is None,
+            constraint=self.constraint,
             stop=self.stop,
             sampling=self.sampling,
             max_tokens=self.max_tokens,

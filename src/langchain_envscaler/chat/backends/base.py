@@ -119,6 +119,7 @@ class ChatRequest:
         strict: Whether calls must fit their schema even where `tool_choice` is "auto".
         response_schema: The JSON schema of the answer; None: free text.
         json_object: Whether the answer must be a JSON object where no schema is given.
+        constraint: All this as a constraint, for servers that take one.
         stop: Texts at which the answer ends.
     """
 
@@ -129,6 +130,7 @@ class ChatRequest:
     strict: bool = False
     response_schema: Mapping[str, Any] | None = None
     json_object: bool = False
+    constraint: Constraint | None = None
     stop: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int | None = None

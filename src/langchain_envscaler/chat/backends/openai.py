@@ -4,6 +4,7 @@ By its completions endpoint it continues our own prompt and its text goes throug
 in process. By its chat endpoint, the widest, it renders the prompt and may read the output itself.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,11 @@ from langchain_envscaler.chat.backends.base import (
     GenerationChunk,
     GenerationRequest,
 )
-from langchain_envscaler.chat.backends.openai_reading import ChatEvents, CompletionEvents
+from langchain_envscaler.chat.backends.openai_reading import ChatEvents, CompletionAnswer, TextReading
 from langchain_envscaler.chat.backends.openai_requests import (
     ServerTraits,
     adapted,
     chat_body,
-    completion_body,
 )
 from langchain_envscaler.chat.backends.server import Server
 from langchain_envscaler.chat.backends.server_errors import Refusal
@@ -113,61 +113,92 @@ class OpenAIBackend(_ServerEngine, Backend):
 
     def stream(self, request: GenerationRequest) -> Generator[GenerationChunk]:
         """The output, as it comes. Closing the iterator ends the generation."""
-        body, reading = self._begin(request)
-        with closing(self._events("/completions", body, may_shorten=request.max_tokens is None)) as events:
-            for event in events:
-                yield reading.read(event)
-        yield reading.close()
+        answer = CompletionAnswer(self._model, request, self._traits)
+        while not answer.is_complete:
+            yield answer.begin_leg()
+            with closing(
+                self._events("/completions", answer.body(), may_shorten=answer.may_shorten)
+            ) as events:
+                for event in events:
+                    yield answer.read(event)
+            yield answer.end_leg()
 
     async def astream(self, request: GenerationRequest) -> AsyncGenerator[GenerationChunk]:
         """As :meth:`stream`, for asyncio."""
-        body, reading = self._begin(request)
-        async with aclosing(
-            self._aevents("/completions", body, may_shorten=request.max_tokens is None)
-        ) as events:
-            async for event in events:
-                yield reading.read(event)
-        yield reading.close()
-
-    def _begin(self, request: GenerationRequest) -> tuple[dict[str, Any], CompletionEvents]:
-        if request.constraint is not None:
-            raise UsageError(
-                'a completions endpoint cannot be held to tools or a schema; use api="chat", or run the '
-                "model in process"
-            )
-        wants_tokens = request.return_tokens or request.logprobs is not None
-        return completion_body(self._model, request, self._traits), CompletionEvents(
-            wants_tokens=wants_tokens
-        )
+        answer = CompletionAnswer(self._model, request, self._traits)
+        while not answer.is_complete:
+            yield answer.begin_leg()
+            async with aclosing(
+                self._aevents("/completions", answer.body(), may_shorten=answer.may_shorten)
+            ) as events:
+                async for event in events:
+                    yield answer.read(event)
+            yield answer.end_leg()
 
 
 class OpenAIChatBackend(_ServerEngine, ChatBackend):
-    """A server's chat endpoint: messages in, an output that the server may have read out."""
+    """A server's chat endpoint: messages in, an output that the server may have read out.
+
+    An answer that must have a form, or whose thinking has a budget, goes by the completions endpoint where
+    the server is a vLLM: only there it holds exactly.
+    """
+
+    def __init__(self, server: Server, model: str, *, context_size: int | None = None) -> None:
+        super().__init__(server, model, context_size=context_size)
+        self._completions = OpenAIBackend(server, model, context_size=context_size)
 
     def stream_chat(self, request: ChatRequest) -> Generator[ChatChunk]:
         """The output, read, as it comes. Closing the iterator ends the generation."""
-        body, reading = self._begin(request)
+        if _is_led(request) and self._is_vllm():
+            reading = TextReading(request)
+            with closing(self._completions.stream(reading.request)) as chunks:
+                for chunk in chunks:
+                    yield reading.read(chunk)
+            return
+        _check_chat(request)
+        events_reading = ChatEvents(request, self._traits)
+        body = chat_body(self._model, request, self._traits)
         with closing(
             self._events("/chat/completions", body, may_shorten=request.max_tokens is None)
         ) as events:
             for event in events:
-                yield reading.read(event)
-        yield reading.close()
+                yield events_reading.read(event)
+        yield events_reading.close()
 
     async def astream_chat(self, request: ChatRequest) -> AsyncGenerator[ChatChunk]:
         """As :meth:`stream_chat`, for asyncio."""
-        body, reading = self._begin(request)
+        if _is_led(request) and await asyncio.to_thread(self._is_vllm):
+            reading = TextReading(request)
+            async with aclosing(self._completions.astream(reading.request)) as chunks:
+                async for chunk in chunks:
+                    yield reading.read(chunk)
+            return
+        _check_chat(request)
+        events_reading = ChatEvents(request, self._traits)
+        body = chat_body(self._model, request, self._traits)
         async with aclosing(
             self._aevents("/chat/completions", body, may_shorten=request.max_tokens is None)
         ) as events:
             async for event in events:
-                yield reading.read(event)
-        yield reading.close()
+                yield events_reading.read(event)
+        yield events_reading.close()
 
-    def _begin(self, request: ChatRequest) -> tuple[dict[str, Any], ChatEvents]:
-        if request.thinking_budget is not None:
-            raise UsageError(
-                'a chat endpoint has no thinking budget that every server knows; use api="completions", or '
-                "the server's own option in extra={...}"
-            )
-        return chat_body(self._model, request, self._traits), ChatEvents(request, self._traits)
+    def _is_vllm(self) -> bool:
+        if self._traits.is_vllm is None:
+            models = self._server.models()
+            self._traits.is_vllm = any(entry.get("owned_by") == "vllm" for entry in models)
+        return self._traits.is_vllm
+
+
+def _is_led(request: ChatRequest) -> bool:
+    """Whether the output's form, or the length of its thinking, was asked for."""
+    has_budget = request.enable_thinking and request.thinking_budget is not None
+    return has_budget or request.constraint is not None
+
+
+def _check_chat(request: ChatRequest) -> None:
+    if request.enable_thinking and request.thinking_budget is not None:
+        raise UsageError(
+            'a chat endpoint has no thinking budget that every server knows; use api="completions", or the '
+            "server's own option in extra={...}"
+        )

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from langchain_core.messages import InvalidToolCall, ToolCall
@@ -13,45 +13,105 @@ from langchain_envscaler.chat.backends.base import (
     FinishReason,
     GeneratedToken,
     GenerationChunk,
+    GenerationRequest,
+    Prompt,
     Usage,
 )
-from langchain_envscaler.chat.backends.openai_requests import ServerTraits
+from langchain_envscaler.chat.backends.course import Course, check_form
+from langchain_envscaler.chat.backends.openai_requests import ServerTraits, completion_body, prompt_text
 from langchain_envscaler.chat.backends.server import Event
 from langchain_envscaler.chat.calls import call_of_parts
 from langchain_envscaler.chat.output import OutputDelta, OutputReader
+from langchain_envscaler.chat.prompt import render_segments
 from langchain_envscaler.errors import InfrastructureError, UsageError
 
-__all__ = ["ChatEvents", "CompletionEvents"]
+__all__ = ["ChatEvents", "CompletionAnswer"]
 
 _FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "max_tokens": "length"}
+_SHARED_FIELDS = {field.name for field in fields(GenerationRequest)} - {"prompt"}
 _FAILURES = frozenset({"abort", "error", "content_filter"})
 
 
-class CompletionEvents:
-    """The events of one answer of the completions endpoint.
+class CompletionAnswer:
+    """One answer of the completions endpoint, leg by leg.
 
     Args:
-        wants_tokens: Whether the answer must carry its tokens.
+        model: The server's name for its model.
+        request: What was asked for.
+        traits: What is known of the server.
     """
 
-    def __init__(self, *, wants_tokens: bool) -> None:
-        self._ending = _Ending(wants_tokens)
+    def __init__(self, model: str, request: GenerationRequest, traits: ServerTraits) -> None:
+        self._model = model
+        self._request = request
+        self._traits = traits
+        self._course = Course(request, traits.largest_output(request.max_tokens))
+        self._leg = self._course.first()
+        self._prompt = prompt_text(request.prompt)
+        self._usage: Usage | None = None
+        self._ending = _Ending(self._wants_tokens)
+        self._text: list[str] = []
+        self.is_complete = False
+        """Whether there is no leg left."""
+
+    @property
+    def may_shorten(self) -> bool:
+        """Whether the output may be shorter than the body asks for."""
+        return self._request.max_tokens is None
+
+    def begin_leg(self) -> GenerationChunk:
+        """Begins a leg; what is written in the model's place before it."""
+        self._ending = _Ending(self._wants_tokens)
+        self._text = []
+        text = self._leg.written
+        self._prompt += text
+        tokens = (GeneratedToken(None, text, is_written=False),) if text and self._wants_tokens else ()
+        return GenerationChunk(text, usage=self._usage, tokens=tokens)
+
+    def body(self) -> dict[str, Any]:
+        """The request for the leg."""
+        return completion_body(self._model, self._request, self._prompt, self._leg, self._traits)
 
     def read(self, event: Event) -> GenerationChunk:
         """The piece that an event brings."""
         choice = self._ending.read(event)
+        text = choice.get("text") or ""
+        self._text.append(text)
         tokens = _completion_tokens(choice)
         self._ending.has_tokens |= bool(tokens)
-        return GenerationChunk(choice.get("text") or "", usage=self._ending.usage, tokens=tokens)
+        return GenerationChunk(text, usage=self._sum(), tokens=tokens)
 
-    def close(self) -> GenerationChunk:
-        """The last piece.
+    def end_leg(self) -> GenerationChunk:
+        """Ends the leg; a chunk without text that tells how the output ended, if it did.
 
         Raises:
             UsageError: The server left out what was asked for.
             InfrastructureError: It ended its answer early.
         """
-        return GenerationChunk(finish_reason=self._ending.close(), usage=self._ending.usage)
+        reason = self._ending.close()
+        text = "".join(self._text)
+        if self._leg.constraint is not None and reason == "stop":
+            check_form(self._leg.constraint, text)
+        self._prompt += text
+        count = self._ending.usage.output_tokens if self._ending.usage else len(self._text)
+        self._usage = self._sum()
+        leg = self._course.next(text, count, reason)
+        if leg is None:
+            self.is_complete = True
+            return GenerationChunk(finish_reason=reason, usage=self._usage)
+        self._leg = leg
+        return GenerationChunk(usage=self._usage)
+
+    @property
+    def _wants_tokens(self) -> bool:
+        return self._request.return_tokens or self._request.logprobs is not None
+
+    def _sum(self) -> Usage | None:
+        """The tokens of the legs so far: what the first read and what all of them wrote."""
+        now, before = self._ending.usage, self._usage
+        if now is None or before is None:
+            return now or before
+        return replace(before, output_tokens=before.output_tokens + now.output_tokens)
 
 
 class ChatEvents:
@@ -178,6 +238,34 @@ class ChatEvents:
                 self._call_count += 1
             numbered.append(delta)
         return numbered
+
+
+class TextReading:
+    """An output of the completions endpoint, read for who asked with messages.
+
+    Args:
+        request: What was asked for.
+    """
+
+    def __init__(self, request: ChatRequest) -> None:
+        prompt = render_segments(request.turns, request.tools, enable_thinking=request.enable_thinking)
+        shared = {name: getattr(request, name) for name in _SHARED_FIELDS}
+        self.request = GenerationRequest(Prompt(tuple(prompt)), **shared)
+        """The same, asked with a prompt."""
+        self._reader = OutputReader(request.enable_thinking, read_calls=request.tool_choice != "none")
+        self._reasoning_tokens: int | None = None
+
+    def read(self, chunk: GenerationChunk) -> ChatChunk:
+        """The chunk, read."""
+        deltas = self._reader.feed(chunk.text)
+        if chunk.finish_reason is not None:
+            deltas += self._reader.close(chunk.finish_reason)
+        usage = chunk.usage
+        if usage is not None:
+            if self._reader.is_thinking:
+                self._reasoning_tokens = usage.output_tokens
+            usage = replace(usage, reasoning_tokens=self._reasoning_tokens)
+        return ChatChunk(tuple(deltas), chunk.finish_reason, usage, chunk.tokens)
 
 
 @dataclass(slots=True)

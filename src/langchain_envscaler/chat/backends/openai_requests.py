@@ -3,19 +3,24 @@
 Fields that only some servers know (`top_k`, `chat_template_kwargs`, ...) are sent only where asked for.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_envscaler.chat.backends.base import ChatRequest, GenerationRequest, Prompt, Sampling
+from langchain_envscaler.chat.backends.course import Leg
 from langchain_envscaler.chat.backends.server_errors import Refusal, overflow_lengths
 from langchain_envscaler.chat.history import Turn
 from langchain_envscaler.chat.profile import MAX_OUTPUT_TOKENS
 from langchain_envscaler.chat.prompt import escape_control_tokens
+from langchain_envscaler.chat.structural_tag import bounded_json, structural_tag
 
 __all__ = ["ServerTraits", "adapted", "chat_body", "completion_body", "prompt_text"]
 
+# Qwen3's two ends of a turn, forbidden.
+_NO_END = {"151645": -100, "151643": -100}
 _NO_PARSER = re.compile("tool choice requires|tool-call-parser|tool_call_parser")
 
 
@@ -28,19 +33,34 @@ class ServerTraits:
         reads_calls: Whether it has a tool parser; without one, calls are read from its text.
         reads_reasoning: Whether it was seen to hand reasoning over apart from the answer.
         context_size: The model's context in tokens, once known.
+        is_vllm: Whether it is a vLLM, once known.
     """
 
     counts_as_it_goes: bool = True
     reads_calls: bool = True
     reads_reasoning: bool = False
     context_size: int | None = None
+    is_vllm: bool | None = None
+
+    def largest_output(self, max_tokens: int | None) -> int:
+        """The tokens to ask for where `max_tokens` were asked for; servers refuse more than their context."""
+        if max_tokens is not None:
+            return max_tokens
+        return min(MAX_OUTPUT_TOKENS, self.context_size or MAX_OUTPUT_TOKENS)
 
 
-def completion_body(model: str, request: GenerationRequest, traits: ServerTraits) -> dict[str, Any]:
-    """The body of a request to the completions endpoint."""
+def completion_body(
+    model: str, request: GenerationRequest, prompt: str, leg: Leg, traits: ServerTraits
+) -> dict[str, Any]:
+    """The body of a request to the completions endpoint, for one leg of an output."""
     body = _common(model, request.sampling, traits)
-    body["prompt"] = prompt_text(request.prompt)
-    body["max_tokens"] = request.max_tokens or MAX_OUTPUT_TOKENS
+    body["prompt"] = prompt
+    body["max_tokens"] = leg.max_tokens
+    if leg.ends_thinking:
+        body |= {"stop": ["</think>"], "include_stop_str_in_output": True, "logit_bias": _NO_END}
+    if leg.constraint is not None:
+        tag = structural_tag(leg.constraint, bounded_json)
+        body["structured_outputs"] = {"structural_tag": json.dumps(tag, ensure_ascii=False)}
     if request.logprobs is not None:
         body["logprobs"] = request.logprobs
     if request.return_tokens or request.logprobs is not None:
@@ -52,7 +72,7 @@ def chat_body(model: str, request: ChatRequest, traits: ServerTraits) -> dict[st
     """The body of a request to the chat endpoint."""
     body = _common(model, request.sampling, traits)
     body["messages"] = [_message(turn) for turn in request.turns]
-    body["max_tokens"] = request.max_tokens or MAX_OUTPUT_TOKENS
+    body["max_tokens"] = traits.largest_output(request.max_tokens)
     if request.tools:
         body["tools"] = [_tool(tool, strict=request.strict) for tool in request.tools]
         body["tool_choice"] = _tool_choice(request.tool_choice, traits)
@@ -92,13 +112,13 @@ def adapted(
     if body.get("tool_choice") == "auto" and traits.reads_calls and _NO_PARSER.search(said):
         traits.reads_calls = False
         return {**body, "tool_choice": "none"}
-    lengths = overflow_lengths(refusal) if refusal.is_overflow else None
-    if lengths is None:
+    if not refusal.is_overflow:
         return None
-    traits.context_size, prompt_length = lengths
-    left = traits.context_size - prompt_length
-    if may_shorten and 0 < left < body["max_tokens"]:
-        return {**body, "max_tokens": left}
+    traits.context_size, prompt_length = overflow_lengths(refusal)
+    if may_shorten and traits.context_size is not None:
+        left = traits.context_size - (prompt_length or 0)
+        if 0 < left < body["max_tokens"]:
+            return {**body, "max_tokens": left}
     return None
 
 

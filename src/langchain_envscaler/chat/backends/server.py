@@ -104,12 +104,22 @@ class Server:
 
     def error(self, refusal: Refusal, model: str) -> Exception:
         """The error to raise for a refusal; asks the server for its models where it does not know one."""
-        return refusal_error(refusal, self.base_url, model, self._models() if refusal.status == 404 else None)
+        return refusal_error(
+            refusal, self.base_url, model, self._model_names() if refusal.status == 404 else None
+        )
 
     async def aerror(self, refusal: Refusal, model: str) -> Exception:
         """As :meth:`error`, for asyncio."""
-        models = await asyncio.to_thread(self._models) if refusal.status == 404 else None
+        models = await asyncio.to_thread(self._model_names) if refusal.status == 404 else None
         return refusal_error(refusal, self.base_url, model, models)
+
+    def models(self) -> list[dict[str, Any]]:
+        """The models that the server offers; empty where it does not tell."""
+        try:
+            entries = self._thread_client().get(f"{self.base_url}/models").json()["data"]
+            return [entry for entry in entries if isinstance(entry, dict)]
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError):
+            return []
 
     def close(self) -> None:
         """Closes the connections that threads opened; those of an event loop close with the loop."""
@@ -161,13 +171,8 @@ class Server:
             raise error
         raise transport_error(error, self.base_url) from error
 
-    def _models(self) -> list[str]:
-        """The names of the models that the server offers; empty where it does not tell."""
-        try:
-            answer = self._thread_client().get(f"{self.base_url}/models").json()
-            return [str(entry["id"]) for entry in answer["data"]]
-        except (httpx2.HTTPError, ValueError, KeyError, TypeError):
-            return []
+    def _model_names(self) -> list[str]:
+        return [str(entry.get("id")) for entry in self.models()]
 
     def _thread_client(self) -> httpx2.Client:
         client = self._client

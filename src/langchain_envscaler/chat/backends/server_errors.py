@@ -69,7 +69,7 @@ def refusal_error(refusal: Refusal, base_url: str, model: str, models: list[str]
     """
     status, message = refusal.status, refusal.message
     if refusal.is_overflow:
-        return ContextOverflow(f"the prompt does not fit the model's context: {message}")
+        return ContextOverflow(f"the prompt and its output do not fit the model's context: {message}")
     if status in (401, 403):
         return UsageError(
             f"the server at {base_url} refused the API key ({status}: {message}); give api_key=... or set "
@@ -102,21 +102,24 @@ def transport_error(error: httpx2.TransportError, base_url: str) -> Infrastructu
     return InfrastructureError(f"the connection to {base_url} broke off while it answered ({reason})")
 
 
-def overflow_lengths(refusal: Refusal) -> tuple[int, int] | None:
-    """The model's context and the prompt's length in tokens, where an overflow's message tells both."""
+def overflow_lengths(refusal: Refusal) -> tuple[int | None, int | None]:
+    """The model's context and the prompt's length in tokens, as far as an overflow's message tells them."""
     context = refusal.details.get("n_ctx")
     prompt = refusal.details.get("n_prompt_tokens")
     if isinstance(context, int) and isinstance(prompt, int):
         return context, prompt
-    found_context = re.search(r"context (?:length|size|window)\D{0,20}?(\d+)", refusal.message)
+    found_context = re.search(
+        r"(?:context (?:length|size|window)|max_model_len)\D{0,20}?(\d+)", refusal.message
+    )
     found_prompt = re.search(
         r"(\d+) (?:in the messages|in the prompt|input tokens|prompt tokens)"
         r"|prompt (?:contains|has)\D{0,20}?(\d+)",
         refusal.message,
     )
-    if not found_context or not found_prompt:
-        return None
-    return int(found_context.group(1)), int(found_prompt.group(1) or found_prompt.group(2))
+    return (
+        int(found_context.group(1)) if found_context else None,
+        int(found_prompt.group(1) or found_prompt.group(2)) if found_prompt else None,
+    )
 
 
 def _one_line(text: Any) -> str:
