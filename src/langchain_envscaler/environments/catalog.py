@@ -141,11 +141,25 @@ class Catalog:
         Raises:
             NotFoundError: There is no such environment or task.
         """
+        return self._own_service().start(env_id, task_id, init_config=init_config, seed=seed)
+
+    async def astart(
+        self,
+        env_id: str,
+        task_id: str | None = None,
+        *,
+        init_config: dict[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> "Episode":
+        """As `start`, without blocking the event loop."""
+        return await self._own_service().astart(env_id, task_id, init_config=init_config, seed=seed)
+
+    def _own_service(self) -> "EpisodeService":
         from langchain_envscaler.environments.service import EpisodeService
 
         if self._service is None:
             self._service = EpisodeService(self)
-        return self._service.start(env_id, task_id, init_config=init_config, seed=seed)
+        return self._service
 
     def export(self, folder: Path | str) -> None:
         """Write EnvScaler's files, `env_metadata.json` and `scenario_metadata.json`, into a folder."""
