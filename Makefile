@@ -45,7 +45,7 @@ $(VENV)/.installed-transformers: $(VENV)/.installed-tests
 	@touch $@
 
 demo: $(VENV)/.installed
-	@$(VENV)/bin/envscaler run library_desk --model reference
+	@$(VENV)/bin/envscaler run library_desk --task library_desk-06-a-late-return
 
 test: $(VENV)/.installed-tests
 	$(PYTEST) -m $(LIGHT) --cov --cov-report=term

@@ -1,4 +1,4 @@
-"""What a desktop client does with an environment: start its server, read the task, call tools, look at the state.
+"""What a desktop client does with an environment: start its server, read the task, call tools, see the state.
 
 Run it from a checkout, offline:
 

@@ -1,4 +1,4 @@
-"""An agent as one step of a larger LangGraph workflow: a request comes in, the agent acts, its work is checked.
+"""An agent as one step of a larger LangGraph workflow: it acts on a request, then its work is checked.
 
 Run it from a checkout, offline:
 
