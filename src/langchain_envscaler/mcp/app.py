@@ -1,5 +1,6 @@
 """The HTTP server: all environments of a catalog, an address for each episode, and what an operator needs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -25,7 +26,15 @@ from langchain_envscaler.mcp.episodes_api import EpisodesApi
 from langchain_envscaler.mcp.guard import LOOPBACK_HOSTS, HostGuard, SizeLimit
 from langchain_envscaler.mcp.lobby import Lobby
 from langchain_envscaler.mcp.oauth import ResourceServer
-from langchain_envscaler.mcp.operations import Call, NoQuery, Operation, openapi, route
+from langchain_envscaler.mcp.operations import (
+    Call,
+    NoQuery,
+    Shape,
+    openapi,
+    operation,
+    operations_of,
+    routes,
+)
 from langchain_envscaler.mcp.problems import (
     HttpProblem,
     respond_to_failure,
@@ -91,8 +100,8 @@ def create_app(
     episode_mcp = _mcp(_episode_server(desk, metrics, control, strict_arguments), max_body)
     lobby_mcp = _mcp(lobby.server(), max_body)
     operations = [
-        *_operator_operations(service, metrics),
-        *EpisodesApi(service.catalog, desk).operations(),
+        *operations_of(_OperatorApi(service, metrics)),
+        *operations_of(EpisodesApi(service.catalog, desk)),
     ]
     document = openapi(
         operations,
@@ -109,15 +118,15 @@ def create_app(
         async with episode_mcp.run(), lobby_mcp.run():
             yield
 
-    routes: list[BaseRoute] = [
+    served: list[BaseRoute] = [
         Route("/episodes/{episode_id}/mcp", _EpisodeEndpoint(desk, episode_mcp)),
         Route("/mcp", lobby_mcp),
-        *(route(operation) for operation in operations),
+        *routes(operations),
         Route("/openapi.json", show_document, methods=["GET"]),
         *(oauth.routes() if oauth else ()),
     ]
     app = Starlette(
-        routes=routes,
+        routes=served,
         middleware=[
             Middleware(RequestTelemetry, metrics, access_log=access_log),
             Middleware(HostGuard, [*LOOPBACK_HOSTS, *allowed_hosts], allowed_origins),
@@ -195,34 +204,24 @@ def _authentication(tokens: TokenVerifier, oauth: ResourceServer | None) -> Midd
     )
 
 
-def _operator_operations(service: "EpisodeService", metrics: Metrics) -> list[Operation]:
+class _OperatorApi:
     """What an operator asks: is it up, what does it do."""
 
-    async def healthz(_: Call[NoQuery, None]) -> Health:
-        report = service.isolation
+    def __init__(self, service: "EpisodeService", metrics: Metrics) -> None:
+        self._service = service
+        self._metrics = metrics
+
+    @operation(Shape("GET", "/healthz", Health, public=True))
+    async def healthz(self, _: Call[NoQuery, None]) -> Health:
+        """Whether the server is up, and how well environments are confined."""
+        report = await asyncio.to_thread(lambda: self._service.isolation)
         return Health(
             version=version("langchain-envscaler"), isolation=report.level, isolation_detail=report.detail
         )
 
-    async def show_metrics(_: Call[NoQuery, None]) -> Response:
-        return Response(generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    return [
-        Operation(
-            method="GET",
-            path="/healthz",
-            name="healthz",
-            summary="Whether the server is up, and how well environments are confined",
-            answer=healthz,
-            response=Health,
-            public=True,
-        ),
-        Operation(
-            method="GET",
-            path="/metrics",
-            name="metrics",
-            summary="Prometheus metrics",
-            answer=show_metrics,
-            response="text/plain",
-        ),
-    ]
+    @operation(Shape("GET", "/metrics", "text/plain"))
+    async def metrics(self, _: Call[NoQuery, None]) -> Response:
+        """Prometheus metrics."""
+        return Response(
+            generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+        )

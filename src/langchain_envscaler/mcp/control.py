@@ -12,6 +12,7 @@ from mcp_types import RequestParams
 from pydantic import BaseModel, Field
 
 from langchain_envscaler.mcp.host_tools import HostTool, HostTools, ToolArguments
+from langchain_envscaler.mcp.numbers import Revision, Seed
 from langchain_envscaler.mcp.records import EpisodeRecord, EvaluationRecord
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class StartArguments(ToolArguments):
         str | None, Field(description="The environment; the one that is served if left out")
     ] = None
     task_id: Annotated[str | None, Field(description="The scenario's id; none starts without a task")] = None
-    seed: Annotated[int | None, Field(description="Makes randomness and the clock repeatable")] = None
+    seed: Annotated[Seed | None, Field(description="Makes randomness and the clock repeatable")] = None
 
 
 class _ResetArguments(ToolArguments):
@@ -47,14 +48,14 @@ class _CheckArguments(ToolArguments):
     """Which revision to check."""
 
     revision: Annotated[
-        int | None, Field(ge=0, description="The revision to check; the newest if left out")
+        Revision | None, Field(description="The revision to check; the newest if left out")
     ] = None
 
 
 class EvaluateParams(RequestParams):
     """The parameters of the request `envscaler/evaluate`."""
 
-    revision: Annotated[int | None, Field(ge=0)] = None
+    revision: Revision | None = None
 
 
 class EpisodeRevision(BaseModel):

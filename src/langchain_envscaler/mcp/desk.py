@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from langchain_envscaler.errors import NotFoundError
+from langchain_envscaler.errors import LimitError, NotFoundError
 from langchain_envscaler.mcp.auth import principal_of
 from langchain_envscaler.mcp.records import EpisodeRecord
 from langchain_envscaler.mcp.telemetry import Metrics
@@ -70,13 +70,12 @@ class EpisodeDesk:
             NotFoundError: No such environment or scenario.
             LimitError: As many episodes are open as may be.
         """
-        async with self._starting[caller.principal]:
-            await self._admit(caller)
-            episode = await self._service.astart(
+        return await self._started(
+            caller,
+            lambda: self._service.astart(
                 env_id, task_id, init_config=init_config, seed=seed, principal=caller.principal
-            )
-        self._metrics.started.labels(env_id).inc()
-        return episode
+            ),
+        )
 
     async def get(self, caller: Caller, episode_id: str) -> "Episode":
         """The caller's episode.
@@ -89,26 +88,54 @@ class EpisodeDesk:
             raise _unknown(episode_id)
         return episode
 
-    async def list(self, caller: Caller, cursor: int, limit: int) -> tuple[Sequence["Episode"], int | None]:
-        """A page of the caller's episodes, the oldest first, and the next page's cursor."""
-        raise NotImplementedError
+    async def page(
+        self, caller: Caller, cursor: str | None, limit: int
+    ) -> "tuple[Sequence[Episode], str | None]":
+        """A page of the caller's episodes, the oldest first, and the next page's cursor.
+
+        Args:
+            cursor: The id of the last episode of the page before.
+
+        Raises:
+            NotFoundError: The cursor's episode is not there (any more).
+        """
+        after = None if cursor is None else await self.get(caller, cursor)
+        # One more than asked for tells whether there is a next page.
+        found: Sequence[Episode] = await self._service.alist(
+            principal=caller.principal, after=after, limit=limit + 1
+        )
+        return found[:limit], found[limit - 1].episode_id if len(found) > limit else None
 
     async def fork(self, caller: Caller, episode_id: str) -> "Episode":
         """A second episode, the caller's too, that goes on where the first one is."""
         episode = await self.get(caller, episode_id)
-        async with self._starting[caller.principal]:
-            await self._admit(caller)
-            fork = await episode.afork()
-        self._metrics.started.labels(episode.spec.env_id).inc()
-        return fork
+        return await self._started(caller, episode.afork)
 
     async def delete(self, caller: Caller, episode_id: str) -> None:
         """Delete the caller's episode and all that is kept of it."""
         await self.get(caller, episode_id)
         await self._service.adelete(episode_id)
 
+    async def _started(self, caller: Caller, start: "Callable[[], Awaitable[Episode]]") -> "Episode":
+        async with self._starting[caller.principal]:
+            try:
+                await self._admit(caller)
+                episode = await start()
+            except LimitError:
+                self._metrics.refused.inc()
+                raise
+        self._metrics.started.labels(episode.spec.env_id).inc()
+        return episode
+
     async def _admit(self, caller: Caller) -> None:
         """Refuse a caller who has as many episodes as one may have."""
+        most = self._max_per_principal
+        if most is None:
+            return
+        if len(await self._service.alist(principal=caller.principal, limit=most)) >= most:
+            raise LimitError(
+                f"expected fewer than {most} episodes of one principal, found so many; delete some of yours"
+            )
 
 
 def _unknown(episode_id: str) -> NotFoundError:

@@ -80,6 +80,11 @@ class HostTools:
         """The tools as MCP lists them, beside tools of the names that are taken."""
         return [tool.definition(_free(tool.name, taken)) for tool in self._tools]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the tools, where none of them is taken."""
+        return [tool.name for tool in self._tools]
+
     def get(self, name: str, taken: frozenset[str] = frozenset()) -> HostTool[Any] | None:
         """The tool that goes by a name."""
         return next((tool for tool in self._tools if _free(tool.name, taken) == name), None)

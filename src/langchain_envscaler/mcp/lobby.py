@@ -20,17 +20,16 @@ from langchain_envscaler.mcp.control import evaluate
 from langchain_envscaler.mcp.desk import Caller, EpisodeDesk
 from langchain_envscaler.mcp.endpoint import http_request
 from langchain_envscaler.mcp.host_tools import HostTool, HostTools, ToolArguments
+from langchain_envscaler.mcp.numbers import Integral, Seed
 from langchain_envscaler.mcp.paging import page
 from langchain_envscaler.mcp.records import (
     EnvironmentPage,
     EnvironmentRecord,
-    EnvironmentSummary,
     EpisodeRecord,
     EvaluationRecord,
     ScenarioPage,
-    ScenarioSummary,
 )
-from langchain_envscaler.mcp.tools import observation_result
+from langchain_envscaler.mcp.tools import error_result, observation_result
 
 if TYPE_CHECKING:
     from langchain_envscaler.environments.catalog import Catalog
@@ -52,8 +51,8 @@ _RESOURCES_PER_PAGE = 100
 
 
 class _PageArguments(ToolArguments):
-    cursor: Annotated[int, Field(ge=0, description="The next_cursor of the page before")] = 0
-    limit: Annotated[int, Field(ge=1, le=100)] = 25
+    cursor: Annotated[int, Field(ge=0, description="The next_cursor of the page before"), Integral] = 0
+    limit: Annotated[int, Field(ge=1, le=100), Integral] = 25
 
 
 class _ScenarioArguments(_PageArguments):
@@ -63,7 +62,7 @@ class _ScenarioArguments(_PageArguments):
 class _StartArguments(ToolArguments):
     env_id: Annotated[str, Field(description="The environment, from list_environments")]
     task_id: Annotated[str | None, Field(description="The scenario, from list_scenarios")] = None
-    seed: Annotated[int | None, Field(description="Makes randomness and the clock repeatable")] = None
+    seed: Annotated[Seed | None, Field(description="Makes randomness and the clock repeatable")] = None
 
 
 class _EpisodeArguments(ToolArguments):
@@ -150,7 +149,8 @@ class Lobby:
     async def _called(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+            known = ", ".join(self._tools.names)
+            return error_result(f"Unknown tool '{params.name}'. The lobby's tools are: {known}.")
         return await tool.call(ctx, params.arguments)
 
     async def _listed_resources(
@@ -186,21 +186,10 @@ class Lobby:
         return types.ReadResourceResult(contents=[content])
 
     async def _list_environments(self, _: Context, arguments: _PageArguments) -> EnvironmentPage:
-        specs, next_cursor = page(
-            list(self._catalog.environments.values()), arguments.cursor, arguments.limit
-        )
-        return EnvironmentPage(
-            environments=[EnvironmentSummary.of(spec, self._catalog) for spec in specs],
-            next_cursor=next_cursor,
-        )
+        return EnvironmentPage.of(self._catalog, arguments.cursor, arguments.limit)
 
     async def _list_scenarios(self, _: Context, arguments: _ScenarioArguments) -> ScenarioPage:
-        scenarios, next_cursor = page(
-            self._catalog.scenarios_of(arguments.env_id), arguments.cursor, arguments.limit
-        )
-        return ScenarioPage(
-            scenarios=[ScenarioSummary.of(scenario) for scenario in scenarios], next_cursor=next_cursor
-        )
+        return ScenarioPage.of(self._catalog, arguments.env_id, arguments.cursor, arguments.limit)
 
     async def _start(self, ctx: Context, arguments: _StartArguments) -> EpisodeRecord:
         caller = self._caller(ctx)

@@ -8,7 +8,7 @@ the same declaration.
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import models_json_schema
@@ -18,7 +18,19 @@ from starlette.routing import Route
 
 from langchain_envscaler.mcp.problems import MEDIA_TYPE, HttpProblem, Problem
 
-__all__ = ["Body", "Call", "NoQuery", "Operation", "Query", "openapi", "route"]
+__all__ = [
+    "Body",
+    "Call",
+    "NoQuery",
+    "Operation",
+    "Query",
+    "Shape",
+    "json_response",
+    "openapi",
+    "operation",
+    "operations_of",
+    "routes",
+]
 
 
 class Query(BaseModel):
@@ -54,16 +66,16 @@ class Call(Generic[QueryT, BodyT]):
         return str(self.request.path_params[name])
 
 
+Answer: TypeAlias = Callable[[Call[Any, Any]], Awaitable[BaseModel | Response | None]]
+AnswerT = TypeVar("AnswerT", bound=Callable[..., Any])
+
+
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation of the interface."""
+class Shape:
+    """What an operation takes and gives, beside its function."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
-    name: str
-    """Its id in the OpenAPI document."""
-    summary: str
-    answer: Callable[[Call[Any, Any]], Awaitable[BaseModel | Response | None]]
     response: type[BaseModel] | str | None = None
     """The response's model, the media type of one that is not JSON, or None where it has no body."""
     status: int = 200
@@ -76,20 +88,58 @@ class Operation:
     """Answers without a token."""
 
 
-def route(operation: Operation) -> Route:
-    """The route that serves an operation."""
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the interface."""
 
+    shape: Shape
+    name: str
+    """Its id in the OpenAPI document."""
+    summary: str
+    answer: Answer
+
+
+def operation(shape: Shape) -> Callable[[AnswerT], AnswerT]:
+    """Makes a method an operation: its name is the operation's, its docstring's first line the summary."""
+
+    def declare(method: AnswerT) -> AnswerT:
+        method._shape = shape  # type: ignore[attr-defined]
+        return method
+
+    return declare
+
+
+def operations_of(interface: object) -> list[Operation]:
+    """The operations that an object's methods were declared to be, in the order in which they stand there."""
+    return [
+        Operation(member._shape, name, (member.__doc__ or name).splitlines()[0], getattr(interface, name))
+        for name, member in vars(type(interface)).items()
+        if hasattr(member, "_shape")
+    ]
+
+
+def routes(operations: Iterable[Operation]) -> list[Route]:
+    """The routes that serve the operations: one for each path, which knows all of its methods."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        by_path.setdefault(operation.shape.path, {})[operation.shape.method] = operation
+    return [_route(path, methods) for path, methods in by_path.items()]
+
+
+def _route(path: str, operations: Mapping[str, Operation]) -> Route:
     async def endpoint(request: Request) -> Response:
-        query = _query(operation.query, request)
-        body = await _body(operation, request)
-        result = await operation.answer(Call(request, query, body))
+        # HEAD comes with GET.
+        operation = operations["GET" if request.method == "HEAD" else request.method]
+        shape = operation.shape
+        call = Call(request, _query(shape.query, request), await _body(shape, request))
+        result = await operation.answer(call)
         if isinstance(result, Response):
             return result
         if result is None:
-            return Response(status_code=operation.status)
-        return json_response(result, operation.status)
+            return Response(status_code=shape.status)
+        return json_response(result, shape.status)
 
-    return Route(operation.path, endpoint, methods=[operation.method])
+    return Route(path, endpoint, methods=list(operations))
 
 
 def json_response(model: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -113,17 +163,17 @@ def _query(model: type[QueryT], request: Request) -> QueryT:
         raise HttpProblem(422, f"expected other query parameters: {_listed(error)}") from None
 
 
-async def _body(operation: Operation, request: Request) -> Body | None:
-    if operation.body is None:
+async def _body(shape: Shape, request: Request) -> Body | None:
+    if shape.body is None:
         return None
     raw = await request.body()
-    if not raw and operation.body_optional:
-        return operation.body()
+    if not raw and shape.body_optional:
+        return shape.body()
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise HttpProblem(415, "expected a body of the type application/json, found another type or none")
     try:
-        return operation.body.model_validate_json(raw)
+        return shape.body.model_validate_json(raw)
     except ValidationError as error:
         broken = any(
             one["type"] == "json_invalid" for one in error.errors(include_url=False, include_input=False)
@@ -145,10 +195,10 @@ def openapi(
     models = {Problem} | {
         model
         for operation in operations
-        for model in (operation.body, operation.response)
+        for model in (operation.shape.body, operation.shape.response)
         if isinstance(model, type)
     }
-    inputs = {operation.body for operation in operations}
+    inputs = {operation.shape.body for operation in operations}
     ordered = sorted(models, key=lambda model: model.__name__)
     schemas, definitions = models_json_schema(
         [(model, "validation" if model in inputs else "serialization") for model in ordered],
@@ -158,7 +208,7 @@ def openapi(
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         documented = _documented(operation, references, authenticated)
-        paths.setdefault(operation.path, {})[operation.method.lower()] = documented
+        paths.setdefault(operation.shape.path, {})[operation.shape.method.lower()] = documented
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "langchain-envscaler", "version": version, "description": description},
@@ -171,45 +221,42 @@ def openapi(
 
 
 def _documented(operation: Operation, references: Mapping[Any, Any], authenticated: bool) -> dict[str, Any]:
-    secured = authenticated and not operation.public
-    problems = {*operation.problems, 503}
-    if operation.query is not NoQuery or operation.body is not None:
-        problems.add(422)
-    if operation.query is NoQuery:
-        problems.add(422)
-    if operation.body is not None:
+    shape = operation.shape
+    secured = authenticated and not shape.public
+    problems = {*shape.problems, 422, 503}
+    if shape.body is not None:
         problems |= {400, 413, 415}
     if secured:
         problems |= {401, 403}
     problem = {MEDIA_TYPE: {"schema": references[Problem]}}
-    responses: dict[str, Any] = {str(operation.status): _success(operation, references)}
+    responses: dict[str, Any] = {str(shape.status): _success(shape, references)}
     responses |= {
         str(status): {"description": "A problem", "content": problem} for status in sorted(problems)
     }
     documented: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "parameters": [*_path_parameters(operation.path), *_query_parameters(operation.query)],
+        "parameters": [*_path_parameters(shape.path), *_query_parameters(shape.query)],
         "responses": responses,
     }
-    if operation.body is not None:
+    if shape.body is not None:
         documented["requestBody"] = {
-            "required": not operation.body_optional,
-            "content": {"application/json": {"schema": references[operation.body]}},
+            "required": not shape.body_optional,
+            "content": {"application/json": {"schema": references[shape.body]}},
         }
     if secured:
         documented["security"] = [{"bearer": []}]
     return documented
 
 
-def _success(operation: Operation, references: Mapping[Any, Any]) -> dict[str, Any]:
-    if operation.response is None:
+def _success(shape: Shape, references: Mapping[Any, Any]) -> dict[str, Any]:
+    if shape.response is None:
         return {"description": "Done"}
-    if isinstance(operation.response, str):
-        return {"description": "Done", "content": {operation.response: {}}}
+    if isinstance(shape.response, str):
+        return {"description": "Done", "content": {shape.response: {}}}
     return {
         "description": "Done",
-        "content": {"application/json": {"schema": references[operation.response]}},
+        "content": {"application/json": {"schema": references[shape.response]}},
     }
 
 

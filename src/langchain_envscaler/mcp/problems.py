@@ -12,6 +12,7 @@ from langchain_envscaler.errors import (
     DataError,
     EnvScalerError,
     InfrastructureError,
+    LimitError,
     NotFoundError,
     UsageError,
 )
@@ -72,6 +73,8 @@ def problem_of(error: EnvScalerError) -> HttpProblem:
     """The problem that one of the package's errors is."""
     if isinstance(error, NotFoundError):
         return HttpProblem(404, str(error))
+    if isinstance(error, LimitError):
+        return HttpProblem(429, str(error))
     if isinstance(error, DataError):
         return HttpProblem(422, str(error))
     if isinstance(error, UsageError):

@@ -1,15 +1,17 @@
 """The records that cross the wire, in HTTP responses and in the results of host tools."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from langchain_envscaler.environments.diff import StateChange
 from langchain_envscaler.environments.metadata import EnvironmentSpec, Scenario
+from langchain_envscaler.mcp.paging import page
 
 if TYPE_CHECKING:
     from langchain_envscaler.environments.catalog import Catalog
-    from langchain_envscaler.environments.episode import Episode, Evaluation
+    from langchain_envscaler.environments.episode import CallRecord, Episode, Evaluation
 
 __all__ = [
     "CallEntry",
@@ -39,21 +41,27 @@ class EnvironmentSummary(BaseModel):
     tools: int
     scenarios: int
 
-    @classmethod
-    def of(cls, spec: EnvironmentSpec, catalog: "Catalog") -> "EnvironmentSummary":
-        return cls(
-            env_id=spec.env_id,
-            summary=spec.environment_summary,
-            tools=len(spec.tools),
-            scenarios=len(catalog.scenarios_of(spec.env_id)),
-        )
-
 
 class EnvironmentPage(BaseModel):
     """A page of environments."""
 
     environments: list[EnvironmentSummary]
     next_cursor: int | None
+
+    @classmethod
+    def of(cls, catalog: "Catalog", cursor: int, limit: int) -> "EnvironmentPage":
+        specs, next_cursor = page(list(catalog.environments.values()), cursor, limit)
+        scenarios = Counter(scenario.env_id for scenario in catalog.scenarios)
+        summaries = [
+            EnvironmentSummary(
+                env_id=spec.env_id,
+                summary=spec.environment_summary,
+                tools=len(spec.tools),
+                scenarios=scenarios[spec.env_id],
+            )
+            for spec in specs
+        ]
+        return cls(environments=summaries, next_cursor=next_cursor)
 
 
 class EnvironmentRecord(BaseModel):
@@ -93,6 +101,12 @@ class ScenarioPage(BaseModel):
 
     scenarios: list[ScenarioSummary]
     next_cursor: int | None
+
+    @classmethod
+    def of(cls, catalog: "Catalog", env_id: str, cursor: int, limit: int) -> "ScenarioPage":
+        catalog.environment(env_id)
+        scenarios, next_cursor = page(catalog.scenarios_of(env_id), cursor, limit)
+        return cls(scenarios=[ScenarioSummary.of(one) for one in scenarios], next_cursor=next_cursor)
 
 
 class ScenarioRecord(BaseModel):
@@ -142,7 +156,7 @@ class EpisodePage(BaseModel):
     """A page of the caller's episodes."""
 
     episodes: list[EpisodeRecord]
-    next_cursor: int | None
+    next_cursor: str | None
 
 
 class StateRecord(BaseModel):
@@ -168,8 +182,20 @@ class CallEntry(BaseModel):
     arguments: dict[str, Any]
     observation: str
     is_error: bool
-    parent: int
-    revision: int
+    parent: Annotated[int, Field(description="The revision that it ran on")]
+    revision: Annotated[int, Field(description="The revision that it made")]
+
+    @classmethod
+    def of(cls, record: "CallRecord") -> "CallEntry":
+        return cls(
+            call_id=record.call_id,
+            name=record.name,
+            arguments=record.arguments,
+            observation=record.text,
+            is_error=record.is_error,
+            parent=record.parent,
+            revision=record.revision,
+        )
 
 
 class TrajectoryPage(BaseModel):
