@@ -13,10 +13,17 @@ __all__ = ["CallConstraint", "Constraint", "JsonConstraint", "ToolSchema"]
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool as a grammar sees it; `parameters` is None where any JSON object will do."""
+    """A tool as a grammar sees it.
+
+    Attributes:
+        name: Its name.
+        parameters: The schema of its arguments; None where any JSON object will do.
+        is_strict: Whether a schema that no grammar can hold is an error; else it is held as far as it can be.
+    """
 
     name: str
     parameters: Mapping[str, Any] | None = None
+    is_strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from langchain_envscaler.chat.schemas import grammar_schema
 __all__ = ["Content", "bounded_json", "structural_tag"]
 
 Content: TypeAlias = Callable[[Mapping[str, Any], str], dict[str, Any]]
-"""Makes the format for JSON of a schema; the text names the schema's place, for errors."""
+"""Makes the format for JSON of a prepared schema; the text names the schema's place, for errors."""
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
@@ -30,13 +30,15 @@ def structural_tag(constraint: Constraint, content: Content) -> dict[str, Any]:
 
 def bounded_json(schema: Mapping[str, Any], at: str) -> dict[str, Any]:
     """JSON of a schema for an engine that makes the grammar itself: of free white space some find no end."""
-    return {"type": "json_schema", "json_schema": grammar_schema(schema, at=at), "max_whitespace_cnt": 1}
+    return {"type": "json_schema", "json_schema": dict(schema), "max_whitespace_cnt": 1}
 
 
 def _format(constraint: Constraint, content: Content) -> dict[str, Any]:
     if isinstance(constraint, CallConstraint):
         return _calls(constraint, content)
-    answer = content(constraint.schema or _ANY_OBJECT, "response_format")
+    answer = content(
+        grammar_schema(constraint.schema or _ANY_OBJECT, at="response_format"), "response_format"
+    )
     if constraint.calls is None:
         return answer
     return {"type": "or", "elements": [_calls(constraint.calls, content), answer]}
@@ -56,9 +58,11 @@ def _calls(constraint: CallConstraint, content: Content) -> dict[str, Any]:
 
 
 def _tag(tool: ToolSchema, content: Content) -> dict[str, Any]:
+    at = f"tool {tool.name}"
+    schema = grammar_schema(tool.parameters or _ANY_OBJECT, at=at, is_strict=tool.is_strict)
     return {
         "type": "tag",
         "begin": f'<tool_call>\n{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "arguments": ',
-        "content": content(tool.parameters or _ANY_OBJECT, f"tool {tool.name}"),
+        "content": content(schema, at),
         "end": "}\n</tool_call>",
     }

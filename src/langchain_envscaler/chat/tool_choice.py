@@ -55,15 +55,16 @@ def call_constraint(
     """
     if choice == "none":
         return None
-    if choice != "auto":
-        allowed = [tool for tool in tools if choice in ("required", tool["function"]["name"])]
-        schemas = tuple(_tool_schema(tool, is_strict=True) for tool in allowed)
-        return CallConstraint(schemas, required=True, parallel=parallel and choice == "required")
-    is_strict = [strict or bool(tool["function"].get("strict")) for tool in tools]
-    if not any(is_strict):
+    held = [strict or bool(tool["function"].get("strict")) for tool in tools]
+    if choice == "auto" and not any(held):
         return None
-    schemas = tuple(_tool_schema(tool, is_strict=held) for tool, held in zip(tools, is_strict, strict=True))
-    return CallConstraint(schemas, required=False, parallel=parallel)
+    is_forced = choice != "auto"
+    schemas = tuple(
+        _tool_schema(tool, is_held=is_held or is_forced, is_strict=is_held)
+        for tool, is_held in zip(tools, held, strict=True)
+        if choice in ("auto", "required", tool["function"]["name"])
+    )
+    return CallConstraint(schemas, required=is_forced, parallel=parallel)
 
 
 def _named(choice: Any) -> str:
@@ -82,7 +83,7 @@ def _named(choice: Any) -> str:
     )
 
 
-def _tool_schema(tool: Mapping[str, Any], *, is_strict: bool) -> ToolSchema:
+def _tool_schema(tool: Mapping[str, Any], *, is_held: bool, is_strict: bool) -> ToolSchema:
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
-    return ToolSchema(function["name"], parameters if is_strict else None)
+    return ToolSchema(function["name"], parameters if is_held else None, is_strict)

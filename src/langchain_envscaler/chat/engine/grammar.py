@@ -1,6 +1,7 @@
 """Constraints as grammars of xgrammar, compiled for one tokenizer, once each."""
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_envscaler.chat.constraint import Constraint
 from langchain_envscaler.chat.engine.tokens import QwenTokenizer
-from langchain_envscaler.chat.schemas import grammar_schema
 from langchain_envscaler.chat.structural_tag import structural_tag
 from langchain_envscaler.errors import UsageError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Grammars", "fixed_json"]
 
 _KEPT = 256
+_HEX = re.compile(r"(\\\\)|\\x([0-9a-fA-F]{2})")
 
 
 class Grammars:
@@ -82,9 +83,10 @@ def fixed_json(schema: Mapping[str, Any], at: str) -> dict[str, Any]:
     """
     from xgrammar import Grammar
 
-    prepared = grammar_schema(schema, at=at)
     try:
-        grammar = Grammar.from_json_schema(json.dumps(prepared), any_whitespace=False, strict_mode=True)
+        grammar = Grammar.from_json_schema(json.dumps(schema), any_whitespace=False, strict_mode=True)
     except RuntimeError as error:
         raise UsageError(f"{at}: the schema cannot be made a grammar: {error}") from error
-    return {"type": "grammar", "grammar": str(grammar)}
+    # Written out, "\\xdf" before "e" would be read back as one number; four digits cannot be misread.
+    text = _HEX.sub(lambda found: found[1] or f"\\u00{found[2]}", str(grammar))
+    return {"type": "grammar", "grammar": text}

@@ -96,7 +96,7 @@ def _draw_group(scores: torch.Tensor, rows: Sequence[RowSampler]) -> list[int]:
 
 
 def _nucleus(weights: torch.Tensor, share: float | torch.Tensor, min_p: float) -> torch.Tensor:
-    """The probabilities, zero outside the smallest set of likeliest tokens that has its share of the mass, and
+    """The probabilities, zero outside the smallest set of likeliest tokens that has a share of the mass, and
     for tokens below `min_p` of the likeliest one's."""
     best = weights.amax(dim=-1, keepdim=True)
     least = min_p * best

@@ -37,7 +37,7 @@ class QwenTokenizer:
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         self.hf = tokenizer
         self._fast: Any = getattr(tokenizer, "backend_tokenizer", None)
-        added = {} if self._fast is None else self._fast.get_added_tokens_decoder()
+        added = self._fast.get_added_tokens_decoder() if hasattr(tokenizer, "backend_tokenizer") else {}
         self._added = {token.content: number for number, token in added.items()}
         self._control_texts = {number: token.content for number, token in added.items()}
         missing = [text for text in ("<|im_start|>", "<|im_end|>") if text not in self._added]
