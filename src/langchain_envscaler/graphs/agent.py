@@ -1,6 +1,7 @@
 """An agent around a chat model and any MCP tools."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
@@ -14,6 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
+from langchain_envscaler.graphs.checkpoints import open_checkpointer
 from langchain_envscaler.graphs.limits import LimitsMiddleware
 from langchain_envscaler.graphs.middleware import ExactSchemasMiddleware, MCPToolsMiddleware
 from langchain_envscaler.graphs.targets import MCPSource
@@ -27,7 +29,7 @@ def create_tool_agent(
     mcp: MCPToolset | MCPSource | Iterable[MCPSource] | Mapping[str, Any],
     *,
     system_prompt: str | SystemMessage | None = None,
-    checkpointer: Checkpointer = None,
+    checkpointer: Checkpointer | str | Path = None,
     tools: Sequence[BaseTool | Callable[..., Any]] = (),
     middleware: Sequence[AgentMiddleware[Any, Any]] = (),
     response_format: ResponseFormat[Any] | type[Any] | dict[str, Any] | None = None,
@@ -51,7 +53,8 @@ def create_tool_agent(
             file's path), a URL, an `Episode`, a server object, several of these; or an `MCPToolset`, for more
             choice and to close it by hand.
         system_prompt: What the model is told first.
-        checkpointer: Where threads are kept.
+        checkpointer: Where threads are kept: a checkpointer of LangGraph, or an address for
+            `open_checkpointer` (a file's path or `postgresql://...`).
         tools: Tools beside the servers'.
         middleware: More middleware; it sees the servers' tools as LangChain tools.
         response_format: The form of a structured answer, as for `create_agent`.
@@ -67,6 +70,8 @@ def create_tool_agent(
         UsageError: No server, or two of one name.
         DataError: A configuration of no known form.
     """
+    if isinstance(checkpointer, (str, Path)):
+        checkpointer = open_checkpointer(checkpointer)
     toolset = mcp if isinstance(mcp, MCPToolset) else MCPToolset(mcp)
     graph = create_agent(
         model,
