@@ -353,7 +353,7 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")
-    ] = 8765,
+    ] = 8000,
     store: Annotated[
         str | None,
         typer.Option(metavar="PATH|URL", help="Where episodes are kept: an SQLite file or a PostgreSQL URL."),
@@ -372,6 +372,22 @@ def serve(
     require_isolation: Annotated[
         bool, typer.Option("--require-isolation", help="Refuse to run where environments cannot be confined.")
     ] = False,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The file of bearer tokens (HTTP); an address beyond this machine needs one."
+        ),
+    ] = None,
+    public_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="The address that clients see, behind a proxy (HTTP).")
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HOST", help="A Host header to serve beside this machine's (HTTP)."),
+    ] = None,
+    max_episodes: Annotated[
+        int | None, typer.Option(min=1, help="How many episodes one principal may have open (HTTP).")
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -390,6 +406,10 @@ def serve(
             EpisodeService(catalog, store=store, require_isolation=require_isolation),
             host=host,
             port=port,
+            tokens=tokens,
+            public_url=public_url,
+            allowed_hosts=allowed_host or (),
+            max_episodes_per_principal=max_episodes,
             control=control,
             strict_arguments=strict_arguments,
             on_ready=lambda url: _announce(url, as_json),
