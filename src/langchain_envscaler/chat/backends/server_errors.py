@@ -97,7 +97,7 @@ def transport_error(error: httpx2.TransportError, base_url: str) -> Infrastructu
         )
     if isinstance(error, httpx2.TimeoutException):
         return InfrastructureError(
-            f"the server at {base_url} gave no sign within its time ({reason}); give more with timeout=..."
+            f"the server at {base_url} gave no sign within its time; give it more with timeout=..."
         )
     return InfrastructureError(f"the connection to {base_url} broke off while it answered ({reason})")
 
