@@ -14,7 +14,15 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from langchain_envscaler.chat.history import Message, Turn, to_turns
 
-__all__ = ["CONTROL_TOKENS", "Segment", "escape_control_tokens", "render", "render_segments", "tool_schemas"]
+__all__ = [
+    "CONTROL_TOKENS",
+    "Segment",
+    "escape_control_tokens",
+    "format_segments",
+    "render",
+    "render_segments",
+    "tool_schemas",
+]
 
 CONTROL_TOKENS: tuple[str, ...] = (
     "<|endoftext|>",
@@ -129,6 +137,13 @@ def render_segments(
         writer.format(
             "<|im_start|>assistant\n" if enable_thinking else "<|im_start|>assistant\n<think>\n\n</think>\n\n"
         )
+    return writer.segments()
+
+
+def format_segments(text: str) -> list[Segment]:
+    """Text of the format itself in pieces: each control token that it spells is one."""
+    writer = _Writer()
+    writer.format(text)
     return writer.segments()
 
 
