@@ -14,6 +14,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from langchain_envscaler.cli import main
+
 TASK = "library_desk-06-a-late-return"
 
 
@@ -155,7 +157,6 @@ def test_environments_are_served_over_http(http_server: str, home: Path) -> None
         (("run", "libary_desk"), 2, "nearest: library_desk"),
         (("run", "library_desk", "--task", "none"), 2, "task of environment 'library_desk'"),
         (("run", "library_desk", "--data", "nowhere"), 2, "found nothing at nowhere"),
-        (("run", "library_desk", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"), 1, "127.0.0.1:9"),
         (("chat", "--thread", "none"), 2, "none named 'none'"),
         (("chat",), 2, "ENV or --thread"),
         (("serve",), 2, "give ENV"),
@@ -164,20 +165,39 @@ def test_environments_are_served_over_http(http_server: str, home: Path) -> None
         (("envs", "show", "nothing"), 2, "'nothing'"),
     ],
 )
-def test_wrong_use_and_failed_work_are_one_clear_line(
-    home: Path, arguments: tuple[str, ...], code: int, said: str
+def test_wrong_use_is_one_clear_line(
+    home: Path,
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    done = _envscaler(home, *arguments)
-    assert done.returncode == code
-    assert said in done.stderr
+    monkeypatch.setenv("ENVSCALER_HOME", str(home))
+    monkeypatch.setattr(sys, "argv", ["envscaler", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert ended.value.code == code
+    assert said in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+    assert shown.out == ""
+
+
+def test_a_server_that_is_down_is_named_in_one_line(home: Path) -> None:
+    done = _envscaler(home, "run", "library_desk", "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+    assert done.returncode == 1
+    assert "127.0.0.1:9" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stderr
 
 
-def test_an_error_is_told_to_scripts_as_json(home: Path) -> None:
-    done = _envscaler(home, "run", "nothing", "--json")
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["kind"] == "NotFoundError"
+def test_an_error_is_told_to_scripts_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["envscaler", "run", "nothing", "--json"])
+    with pytest.raises(SystemExit):
+        main()
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "NotFoundError"
 
 
 def test_debug_shows_the_traceback(home: Path) -> None:
