@@ -59,7 +59,8 @@ class VLLMAnswer:
         if room < 1:
             raise ContextOverflow(
                 f"the prompt has {self._prompt_length} tokens, but the model's context holds "
-                f"{text.context_size}, the answer included; shorten the conversation, or raise context_size if the model takes more"
+                f"{text.context_size}, the answer included; shorten the conversation, or raise "
+                "context_size if the model takes more"
             )
         self._max_tokens = min(request.max_tokens or MAX_OUTPUT_TOKENS, room)
         self._course = Course(request, self._max_tokens)
