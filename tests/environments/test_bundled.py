@@ -10,7 +10,7 @@ import pytest
 
 from langchain_envscaler.environments.catalog import Catalog
 from langchain_envscaler.environments.episode import Episode, Evaluation, Observation
-from langchain_envscaler.environments.metadata import Scenario
+from langchain_envscaler.environments.metadata import ReferenceCall, Scenario
 from langchain_envscaler.environments.service import EpisodeService
 
 CATALOG = Catalog.bundled()
@@ -36,6 +36,13 @@ class Walk:
         for call in self.scenario.reference[index + 1 :]:
             self.episode.call(call.name, call.arguments)
         return self.episode.evaluate().reward
+
+    def is_stray(self, call: ReferenceCall) -> bool:
+        """Whether a call, made on top of the solution, changes a record that the solution leaves alone."""
+        self.episode.restore(self.snapshots[-1])
+        self.episode.call(call.name, call.arguments)
+        touched = _changed_records(self.states[0], self.states[-1])
+        return bool(_changed_records(self.states[-1], self.episode.state()) - touched)
 
     def changing_calls(self) -> list[int]:
         return [i for i in range(len(self.observations)) if self.states[i] != self.states[i + 1]]
@@ -79,6 +86,16 @@ def test_leaving_out_any_call_that_changes_the_state_loses_marks(walk: Walk) -> 
     assert changing
     unneeded = [walk.scenario.reference[i] for i in changing if walk.score_without(i) == 1.0]
     assert unneeded == []
+
+
+def test_changing_anything_beyond_the_solution_loses_marks(walk: Walk) -> None:
+    others = (
+        scenario for scenario in CATALOG.scenarios_of(walk.scenario.env_id) if scenario != walk.scenario
+    )
+    strays = (scenario.reference[-1] for scenario in others)
+    stray = next((call for call in strays if walk.is_stray(call)), None)
+    assert stray is not None
+    assert walk.episode.evaluate().reward < 1.0, stray
 
 
 def test_every_argument_is_found_in_the_task_the_schemas_or_an_earlier_result(walk: Walk) -> None:
@@ -128,6 +145,16 @@ def test_every_tool_is_part_of_some_solution(env_id: str) -> None:
     tools = {tool["function"]["name"] for tool in CATALOG.environments[env_id].tools}
     used = {call.name for scenario in CATALOG.scenarios_of(env_id) for call in scenario.reference}
     assert tools - used == set()
+
+
+def _changed_records(before: dict[str, Any], after: dict[str, Any]) -> set[tuple[str, str]]:
+    return {
+        (table, key)
+        for table, records in after.items()
+        if isinstance(records, dict)
+        for key, record in records.items()
+        if isinstance(record, dict) and before[table].get(key) != record
+    }
 
 
 def _plain(*texts: str) -> str:
