@@ -14,10 +14,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from langchain_envscaler.environments.service import EpisodeService
 from starlette.types import ASGIApp
 
 from langchain_envscaler.environments.catalog import Catalog
+from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(400)]

@@ -9,12 +9,12 @@ from typing import Any
 import httpx2
 import mcp_types as types
 import pytest
-from langchain_envscaler.environments.catalog import Catalog
-from langchain_envscaler.environments.service import EpisodeService
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from starlette.types import ASGIApp
 
+from langchain_envscaler.environments.catalog import Catalog
+from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 from langchain_envscaler.mcp.server import create_server
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import httpx2
 import pytest
-from langchain_envscaler.environments.service import EpisodeService
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyHttpUrl
 from starlette.types import ASGIApp
 
 from langchain_envscaler.environments.catalog import Catalog
+from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 from langchain_envscaler.mcp.auth import TokenTable, new_token
 from langchain_envscaler.mcp.oauth import ResourceServer
@@ -24,20 +24,20 @@ def _bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 
 
+PRINCIPALS = [new_token(f"principal-{number}") for number in range(60)]
+UNUSED = iter([token for token, _ in PRINCIPALS])
+
+
 @pytest.fixture
 def tokens() -> dict[str, str]:
-    """The tokens of two principals, by name."""
-    return {}
+    """The tokens of two principals who have done nothing yet."""
+    return {"alice": next(UNUSED), "bob": next(UNUSED)}
 
 
-@pytest.fixture
-def url(own_service: EpisodeService, run_app: RunApp, tokens: dict[str, str]) -> str:
-    records = []
-    for name in ("alice", "bob"):
-        tokens[name], record = new_token(name)
-        records.append(record)
-    table = TokenTable(records)
-    return run_app(create_app(own_service, tokens=table, max_episodes_per_principal=2))
+@pytest.fixture(scope="module")
+def url(service: EpisodeService, run_app: RunApp) -> str:
+    table = TokenTable([record for _, record in PRINCIPALS])
+    return run_app(create_app(service, tokens=table, max_episodes_per_principal=2))
 
 
 @pytest.fixture
@@ -46,9 +46,7 @@ async def http(url: str) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-@pytest.mark.parametrize(
-    "path", ["/environments", "/episodes", "/metrics", "/mcp", "/episodes/x/mcp", "/x"]
-)
+@pytest.mark.parametrize("path", ["/environments", "/episodes", "/metrics", "/mcp", "/episodes/x/mcp", "/x"])
 @pytest.mark.parametrize("authorization", [None, "Bearer nonsense", "Basic YTpi", "Bearer", ""])
 async def test_without_a_valid_token_nothing_is_told(
     http: httpx2.AsyncClient, path: str, authorization: str | None
@@ -137,11 +135,16 @@ async def test_the_servers_limit_is_named_and_open_episodes_go_on(catalog: Catal
     await service.aclose()
 
 
-async def test_metrics_count_calls_and_refusals(http: httpx2.AsyncClient, tokens: dict[str, str]) -> None:
+async def test_metrics_count_starts_and_refusals(
+    service: EpisodeService, run_app: RunApp, tokens: dict[str, str]
+) -> None:
+    table = TokenTable([record for _, record in PRINCIPALS])
+    url = run_app(create_app(service, tokens=table, max_episodes_per_principal=2))
     headers = _bearer(tokens["alice"])
-    for _ in range(3):
-        started = await http.post("/episodes", json=START, headers=headers)
-    text = (await http.get("/metrics", headers=headers)).text
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=20) as http:
+        for _ in range(3):
+            started = await http.post("/episodes", json=START)
+        text = (await http.get("/metrics")).text
     assert started.status_code == 429
     assert 'envscaler_episodes_started_total{env_id="counter"} 2.0' in text
     assert "envscaler_episodes_refused_total 1.0" in text

@@ -5,19 +5,22 @@ from typing import Any
 
 import httpx2
 import pytest
-from langchain_envscaler.environments.catalog import Catalog
-from langchain_envscaler.environments.service import EpisodeService
 from mcp import Client
 from starlette.types import ASGIApp
 
+from langchain_envscaler.environments.catalog import Catalog
+from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 
 
+@pytest.fixture(scope="module")
+def url(service: EpisodeService, run_app: Callable[[ASGIApp], str]) -> str:
+    return run_app(create_app(service))
+
+
 @pytest.fixture
-async def http(
-    service: EpisodeService, run_app: Callable[[ASGIApp], str]
-) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=run_app(create_app(service)), timeout=20) as client:
+async def http(url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(base_url=url, timeout=20) as client:
         yield client
 
 

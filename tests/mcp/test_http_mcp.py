@@ -8,17 +8,17 @@ import httpx2
 import mcp_types as types
 import pytest
 from fastmcp import Client as FastClient
-from langchain_envscaler.environments.service import EpisodeService
 from mcp import Client
 from starlette.types import ASGIApp
 
+from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 
 LEGACY, MODERN = "legacy", "auto"
 RunApp = Callable[[ASGIApp], str]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def url(service: EpisodeService, run_app: RunApp) -> str:
     return run_app(create_app(service, control=True))
 

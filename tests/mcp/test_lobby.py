@@ -6,10 +6,10 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from langchain_envscaler.environments.service import EpisodeService
 from mcp import Client, MCPError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 
 LEGACY, MODERN = "legacy", "auto"
@@ -37,12 +37,12 @@ class _App:
         asyncio.run_coroutine_threadsafe(self._app.state.lobby.environments_changed(), self._loop)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def app(service: EpisodeService) -> _App:
     return _App(service)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lobby(app: _App, run_app: Callable[[ASGIApp], str]) -> str:
     return f"{run_app(app)}/mcp"
 

@@ -22,10 +22,20 @@ __all__ = ["Caller", "EpisodeDesk"]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks (None where nobody is authenticated), and the address by which they know the server."""
+    """Who asks, and how they reach the server."""
 
-    principal: str | None
-    base_url: str
+    request: Request
+    public_url: str | None
+
+    @property
+    def principal(self) -> str | None:
+        """Whose request it is; None where nobody is authenticated."""
+        return principal_of(self.request.scope)
+
+    @property
+    def base_url(self) -> str:
+        """The address by which the caller knows the server."""
+        return self.public_url or str(self.request.base_url).rstrip("/")
 
 
 class EpisodeDesk:
@@ -48,8 +58,7 @@ class EpisodeDesk:
 
     def caller(self, request: Request) -> Caller:
         """Who a request comes from."""
-        base_url = self._public_url or str(request.base_url).rstrip("/")
-        return Caller(principal_of(request.scope), base_url)
+        return Caller(request, self._public_url)
 
     def record(self, caller: Caller, episode: "Episode") -> EpisodeRecord:
         """What a caller is told about an episode."""
@@ -88,23 +97,11 @@ class EpisodeDesk:
             raise _unknown(episode_id)
         return episode
 
-    async def page(
-        self, caller: Caller, cursor: str | None, limit: int
-    ) -> "tuple[Sequence[Episode], str | None]":
-        """A page of the caller's episodes, the oldest first, and the next page's cursor.
-
-        Args:
-            cursor: The id of the last episode of the page before.
-
-        Raises:
-            NotFoundError: The cursor's episode is not there (any more).
-        """
-        after = None if cursor is None else await self.get(caller, cursor)
+    async def page(self, caller: Caller, cursor: int, limit: int) -> "tuple[Sequence[Episode], int | None]":
+        """A page of the caller's episodes, the oldest first, and the next page's cursor."""
         # One more than asked for tells whether there is a next page.
-        found: Sequence[Episode] = await self._service.alist(
-            principal=caller.principal, after=after, limit=limit + 1
-        )
-        return found[:limit], found[limit - 1].episode_id if len(found) > limit else None
+        found = await self._service.alist(principal=caller.principal, after=cursor, limit=limit + 1)
+        return found[:limit], found[limit - 1].number if len(found) > limit else None
 
     async def fork(self, caller: Caller, episode_id: str) -> "Episode":
         """A second episode, the caller's too, that goes on where the first one is."""
@@ -132,7 +129,7 @@ class EpisodeDesk:
         most = self._max_per_principal
         if most is None:
             return
-        if len(await self._service.alist(principal=caller.principal, limit=most)) >= most:
+        if await self._service.acount(principal=caller.principal) >= most:
             raise LimitError(
                 f"expected fewer than {most} episodes of one principal, found so many; delete some of yours"
             )

@@ -47,15 +47,6 @@ class PageQuery(Query):
     ] = 0
 
 
-class EpisodeQuery(Query):
-    """Which page of the caller's episodes."""
-
-    limit: Annotated[int, Field(ge=1, le=200, description="How many entries at most")] = 50
-    cursor: Annotated[str | None, Field(min_length=1, description="The `next_cursor` of the page before")] = (
-        None
-    )
-
-
 class RevisionQuery(Query):
     """Which revision; the newest if left out."""
 
@@ -129,8 +120,8 @@ class EpisodesApi:
         )
         return self._created(caller, episode)
 
-    @operation(Shape("GET", "/episodes", EpisodePage, query=EpisodeQuery, problems=[404]))
-    async def list_episodes(self, call: Call[EpisodeQuery, None]) -> EpisodePage:
+    @operation(Shape("GET", "/episodes", EpisodePage, query=PageQuery))
+    async def list_episodes(self, call: Call[PageQuery, None]) -> EpisodePage:
         """The caller's episodes, the oldest first."""
         caller = self._desk.caller(call.request)
         episodes, next_cursor = await self._desk.page(caller, call.query.cursor, call.query.limit)

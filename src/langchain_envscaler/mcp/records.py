@@ -156,7 +156,7 @@ class EpisodePage(BaseModel):
     """A page of the caller's episodes."""
 
     episodes: list[EpisodeRecord]
-    next_cursor: str | None
+    next_cursor: int | None
 
 
 class StateRecord(BaseModel):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JsonFormatter", "Metrics", "RequestTelemetry", "log_to_stderr"]
 
+_METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _access = logging.getLogger("langchain_envscaler.access")
 _calls = logging.getLogger("langchain_envscaler.calls")
@@ -135,6 +136,7 @@ class RequestTelemetry:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        method = scope["method"] if scope["method"] in _METHODS else "other"
         status = 500
         request_id = uuid.uuid4().hex
         started = time.perf_counter()
@@ -149,18 +151,18 @@ class RequestTelemetry:
                 }
             await send(message)
 
-        with _tracer.start_as_current_span(scope["method"], kind=trace.SpanKind.SERVER) as span:
+        with _tracer.start_as_current_span(method, kind=trace.SpanKind.SERVER) as span:
             try:
                 await self._app(scope, receive, noted)
             finally:
                 seconds = time.perf_counter() - started
                 route = _route(scope)
-                span.update_name(f"{scope['method']} {route}")
-                span.set_attribute("http.request.method", scope["method"])
+                span.update_name(f"{method} {route}")
+                span.set_attribute("http.request.method", method)
                 span.set_attribute("http.route", route)
                 span.set_attribute("http.response.status_code", status)
-                self._metrics.requests.labels(scope["method"], route, str(status)).inc()
-                self._metrics.request_seconds.labels(scope["method"], route).observe(seconds)
+                self._metrics.requests.labels(method, route, str(status)).inc()
+                self._metrics.request_seconds.labels(method, route).observe(seconds)
                 if self._access_log:
                     self._log(scope, request_id, route, status, seconds)
 
