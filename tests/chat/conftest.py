@@ -1,23 +1,112 @@
-"""A real Qwen3, small enough to make in seconds: random weights, the real vocabulary, the real template."""
+"""Two engines to test with: one that plays a script, and a real Qwen3.
 
-from collections.abc import Callable
+The Qwen3 is small enough to make in seconds: random weights, the real vocabulary, the real template.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-CONTROL_TOKENS = (
-    "<|endoftext|> <|im_start|> <|im_end|> <|object_ref_start|> <|object_ref_end|> <|box_start|> <|box_end|> "
-    "<|quad_start|> <|quad_end|> <|vision_start|> <|vision_end|> <|vision_pad|> <|image_pad|> <|video_pad|> "
-    "<tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|> <|repo_name|> "
-    "<|file_sep|> <tool_response> </tool_response> <think> </think>"
-).split()
+from langchain_envscaler.chat.backends.base import (
+    Backend,
+    FinishReason,
+    GeneratedToken,
+    GenerationChunk,
+    GenerationRequest,
+    Usage,
+)
+
+CONTROL_TOKENS = [
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|object_ref_start|>",
+    "<|object_ref_end|>",
+    "<|box_start|>",
+    "<|box_end|>",
+    "<|quad_start|>",
+    "<|quad_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<|fim_prefix|>",
+    "<|fim_middle|>",
+    "<|fim_suffix|>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<tool_response>",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+]
 FIRST_NOT_SPECIAL = CONTROL_TOKENS.index("<tool_call>")
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+
+class Script(Backend):
+    """Plays texts, one an output, in pieces; a piece counts as a token.
+
+    Args:
+        texts: What each output is; the last is played again and again.
+        size: Characters of a piece.
+        finish_reason: Why outputs end.
+        error: Raised where a text ends, in place of a finish reason.
+    """
+
+    def __init__(
+        self,
+        texts: str | Sequence[str],
+        *,
+        size: int = 1,
+        finish_reason: FinishReason = "stop",
+        error: Exception | None = None,
+    ) -> None:
+        self._texts = [texts] if isinstance(texts, str) else list(texts)
+        self._size = size
+        self._finish_reason = finish_reason
+        self._error = error
+        self.requests: list[GenerationRequest] = []
+        self.played = 0
+        """Pieces handed out."""
+        self.endings = 0
+        """Outputs that ended, or were left."""
+        self.has_begun = threading.Event()
+        self.has_ended = threading.Event()
+
+    def stream(self, request: GenerationRequest) -> Iterator[GenerationChunk]:
+        text = self._texts[min(len(self.requests), len(self._texts) - 1)]
+        self.requests.append(request)
+        try:
+            for count, begin in enumerate(range(0, len(text), self._size), start=1):
+                self.played += 1
+                self.has_begun.set()
+                piece = text[begin : begin + self._size]
+                tokens = (GeneratedToken(count, piece, logprob=-0.5),) if request.return_tokens else ()
+                yield GenerationChunk(piece, usage=Usage(10, count, 3), tokens=tokens)
+            if self._error:
+                raise self._error
+            yield GenerationChunk(finish_reason=self._finish_reason)
+        finally:
+            self.endings += 1
+            self.has_ended.set()
+
+
+@pytest.fixture(scope="session")
+def script() -> type[Script]:
+    """An engine that plays texts: `script("text", size=1, finish_reason="stop", error=None)`."""
+    return Script
 
 
 def _file_in(package: str, path: str) -> Path:

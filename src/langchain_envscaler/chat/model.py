@@ -1,7 +1,6 @@
 """The chat model: any Qwen3, foremost EnvScaler's, as LangChain's other models are used."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import fields
 from typing import Any, Literal
@@ -18,14 +17,14 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils import from_env, secret_from_env
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
-from langchain_envscaler.chat.backends.base import Backend, ChatBackend, ChatChunk, GenerationChunk, Prompt
+from langchain_envscaler.chat.backends.base import Backend, ChatBackend, Prompt
 from langchain_envscaler.chat.backends.choice import BackendName, BackendSettings, EngineSlot
 from langchain_envscaler.chat.history import Message
-from langchain_envscaler.chat.messages import PROVIDER, ChunkWriter, answer_message
-from langchain_envscaler.chat.options import CALL_OPTIONS, CallOptions, call_options
+from langchain_envscaler.chat.messages import PROVIDER, ChunkWriter
+from langchain_envscaler.chat.options import CALL_OPTIONS, call_options
 from langchain_envscaler.chat.profile import model_profile
 from langchain_envscaler.chat.prompt import Segment, render, tool_schemas
-from langchain_envscaler.chat.reading import Reading
+from langchain_envscaler.chat.run import Run
 from langchain_envscaler.chat.structured import StructuredOutput, with_raw
 from langchain_envscaler.chat.tool_choice import resolve_tool_choice
 from langchain_envscaler.errors import UsageError
@@ -149,7 +148,7 @@ class ChatEnvScaler(BaseChatModel):
             UsageError: There is no message, or one cannot be said in text.
         """
         thinking = self.enable_thinking if enable_thinking is None else enable_thinking
-        engine = self._slot.engine if isinstance(self.backend, str) else self.backend
+        engine = self._engine() if self._slot.is_used or not isinstance(self.backend, str) else None
         if isinstance(engine, Backend):
             return engine.prompt(messages, tools, enable_thinking=thinking).text
         return render(messages, tools, enable_thinking=thinking)
@@ -263,14 +262,7 @@ class ChatEnvScaler(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        options = self._options(stop, kwargs)
-        reading = Reading(options)
-        with closing(self._chunks(messages, options)) as chunks:
-            for chunk in chunks:
-                reading.read(chunk)
-                if reading.is_done:
-                    break
-        return self._result(reading, options)
+        return _result(self._run(stop, kwargs).answer(messages))
 
     async def _agenerate(
         self,
@@ -279,14 +271,7 @@ class ChatEnvScaler(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        options = self._options(stop, kwargs)
-        reading = Reading(options)
-        async with aclosing(self._achunks(messages, options)) as chunks:
-            async for chunk in chunks:
-                reading.read(chunk)
-                if reading.is_done:
-                    break
-        return self._result(reading, options)
+        return _result(await self._run(stop, kwargs).aanswer(messages))
 
     def _stream(
         self,
@@ -295,18 +280,9 @@ class ChatEnvScaler(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        options = self._options(stop, kwargs)
-        reading, writer = Reading(options), ChunkWriter(as_blocks=self.output_version == "v1")
-        with closing(self._chunks(messages, options)) as chunks:
+        with closing(self._run(stop, kwargs).stream(messages, self._writer())) as chunks:
             for chunk in chunks:
-                for delta in reading.read(chunk):
-                    yield ChatGenerationChunk(message=writer.chunk(delta))
-                if reading.is_done:
-                    break
-        for delta in reading.close():
-            yield ChatGenerationChunk(message=writer.chunk(delta))
-        last = writer.last(reading, self._model_name, tokens=options.wants_tokens)
-        yield ChatGenerationChunk(message=last)
+                yield ChatGenerationChunk(message=chunk)
 
     async def _astream(
         self,
@@ -315,72 +291,32 @@ class ChatEnvScaler(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        options = self._options(stop, kwargs)
-        reading, writer = Reading(options), ChunkWriter(as_blocks=self.output_version == "v1")
-        async with aclosing(self._achunks(messages, options)) as chunks:
+        async with aclosing(self._run(stop, kwargs).astream(messages, self._writer())) as chunks:
             async for chunk in chunks:
-                for delta in reading.read(chunk):
-                    yield ChatGenerationChunk(message=writer.chunk(delta))
-                if reading.is_done:
-                    break
-        for delta in reading.close():
-            yield ChatGenerationChunk(message=writer.chunk(delta))
-        last = writer.last(reading, self._model_name, tokens=options.wants_tokens)
-        yield ChatGenerationChunk(message=last)
+                yield ChatGenerationChunk(message=chunk)
 
-    def _chunks(
-        self, messages: Sequence[BaseMessage], options: CallOptions
-    ) -> Generator[GenerationChunk | ChatChunk]:
-        engine = self._engine()
-        if isinstance(engine, ChatBackend):
-            yield from engine.stream_chat(options.chat_request(messages))
-            return
-        prompt = engine.prompt(messages, options.prompt_tools, enable_thinking=options.enable_thinking)
-        yield from engine.stream(options.generation_request(prompt))
+    def _run(self, stop: list[str] | None, given: Mapping[str, Any]) -> Run:
+        options = {name: value for name, value in given.items() if name != "model"}
+        name = given.get("model") or self.model
+        return Run(self._engine(name), call_options(self._call_defaults(), stop, options), name)
 
-    async def _achunks(
-        self, messages: Sequence[BaseMessage], options: CallOptions
-    ) -> AsyncGenerator[GenerationChunk | ChatChunk]:
-        engine = self._engine()
-        chunks: AsyncIterator[GenerationChunk | ChatChunk]
-        if isinstance(engine, ChatBackend):
-            chunks = engine.astream_chat(options.chat_request(messages))
-        else:
-            # Rendering may load a tokenizer, which would hold up everything else on the loop.
-            prompt = await asyncio.to_thread(
-                engine.prompt, messages, options.prompt_tools, enable_thinking=options.enable_thinking
-            )
-            chunks = engine.astream(options.generation_request(prompt))
-        try:
-            async for chunk in chunks:
-                yield chunk
-        finally:
-            if isinstance(chunks, AsyncGenerator):
-                await chunks.aclose()
-
-    def _result(self, reading: Reading, options: CallOptions) -> ChatResult:
-        reading.close()
-        message = answer_message(reading, self._model_name, tokens=options.wants_tokens)
-        return ChatResult(generations=[ChatGeneration(message=message)])
+    def _writer(self) -> ChunkWriter:
+        return ChunkWriter(as_blocks=self.output_version == "v1")
 
     def _call_defaults(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in CALL_OPTIONS if name in type(self).model_fields}
 
-    def _options(self, stop: list[str] | None, given: Mapping[str, Any]) -> CallOptions:
-        return call_options(self._call_defaults(), stop, given)
-
-    @property
-    def _model_name(self) -> str:
-        engine = self._slot.engine
-        return (engine.model_name if engine else None) or self.model
-
-    def _engine(self) -> Backend | ChatBackend:
+    def _engine(self, model: str | None = None) -> Backend | ChatBackend:
+        """What answers; with another model's name an engine of the same settings for that model."""
         if not isinstance(self.backend, str):
-            return self._slot.hold(self.backend)
-        return self._slot.make(
-            BackendSettings(**{f.name: getattr(self, f.name) for f in fields(BackendSettings)})
-        )
+            return self.backend
+        values = {field.name: getattr(self, field.name) for field in fields(BackendSettings)}
+        return self._slot.engine(BackendSettings(**{**values, "model": model or self.model}))
 
     def _token_ids(self, prompt: Prompt) -> list[int] | None:
         engine = self._engine()
         return engine.token_ids(prompt) if isinstance(engine, Backend) else None
+
+
+def _result(message: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)])

@@ -48,28 +48,30 @@ class BackendSettings:
 
 
 class EngineSlot:
-    """The engine of one chat model, made when first needed, and again when the settings have changed.
+    """The engines of one chat model, each made when first needed; mostly there is one.
 
-    Copies of a chat model share its slot; a pickled one comes back empty.
+    Copies of a chat model share its slot, and each gets what its own settings ask for; a pickled slot comes
+    back empty.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._settings: BackendSettings | None = None
-        self.engine: Backend | ChatBackend | None = None
-        """The engine, if there is one yet."""
+        self._engines: list[tuple[BackendSettings, Backend | ChatBackend]] = []
 
-    def hold(self, engine: Backend | ChatBackend) -> Backend | ChatBackend:
-        """Takes an engine that was given."""
-        self.engine = engine
-        return engine
+    @property
+    def is_used(self) -> bool:
+        """Whether there is an engine yet."""
+        return bool(self._engines)
 
-    def make(self, settings: BackendSettings) -> Backend | ChatBackend:
+    def engine(self, settings: BackendSettings) -> Backend | ChatBackend:
         """The engine of these settings."""
         with self._lock:
-            if self.engine is None or self._settings != settings:
-                self.engine, self._settings = create_backend(settings), settings
-            return self.engine
+            for known, engine in self._engines:
+                if known == settings:
+                    return engine
+            engine = create_backend(settings)
+            self._engines.append((settings, engine))
+            return engine
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self

@@ -4,7 +4,7 @@ import codecs
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_envscaler.chat.prompt import Segment
 from langchain_envscaler.errors import DataError
@@ -36,7 +36,7 @@ class QwenTokenizer:
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         self.hf = tokenizer
-        self._fast: Any = getattr(tokenizer, "backend_tokenizer", None)
+        self._fast = cast(Any, getattr(tokenizer, "backend_tokenizer", None))
         added = self._fast.get_added_tokens_decoder() if hasattr(tokenizer, "backend_tokenizer") else {}
         self._added = {token.content: number for number, token in added.items()}
         self._control_texts = {number: token.content for number, token in added.items()}

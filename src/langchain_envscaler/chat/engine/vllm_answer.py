@@ -19,7 +19,7 @@ from langchain_envscaler.chat.engine.tokens import Detokenizer, pieces_ids
 from langchain_envscaler.chat.profile import MAX_OUTPUT_TOKENS
 from langchain_envscaler.chat.prompt import format_segments
 from langchain_envscaler.chat.structural_tag import structural_tag
-from langchain_envscaler.errors import InfrastructureError
+from langchain_envscaler.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -126,7 +126,10 @@ class VLLMAnswer:
         if leg.constraint is not None:
             tag = json.dumps(structural_tag(leg.constraint, fixed_json))
             options["structured_outputs"] = StructuredOutputsParams(structural_tag=tag)
-        return SamplingParams(**{**options, **request.extra})
+        try:
+            return SamplingParams(**{**options, **request.extra})
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"vLLM does not take these sampling options: {error}") from error
 
     def _lora(self) -> "LoRARequest | None":
         if self._adapter is None:

@@ -29,7 +29,7 @@ __all__ = ["VLLMEngine"]
 
 logger = logging.getLogger(__name__)
 
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 30.0
 
 
 class VLLMEngine:
@@ -52,15 +52,15 @@ class VLLMEngine:
         logger.info("loading %s in vLLM", settings.model)
         self._loop = _LoopThread()
         try:
-            self._llm = self._loop.run(_make(args)).result()
+            self._held = _Held(self._loop.run(_make(args)).result())
         except Exception as error:
             self._loop.stop()
             raise _load_error(settings, error) from error
-        self._finalizer = weakref.finalize(self, _stop, self._loop, self._llm)
+        self._finalizer = weakref.finalize(self, _stop, self._loop, self._held)
 
     def is_running(self) -> bool:
         """Whether the engine can work on an output."""
-        return self._loop.is_running and not self._llm.errored
+        return self._loop.is_running and not self._held.llm.errored
 
     def submit(self, request: GenerationRequest, mailbox: Mailbox) -> "concurrent.futures.Future[None]":
         """Begins an output whose chunks go to the mailbox; cancelling the future ends it."""
@@ -71,7 +71,7 @@ class VLLMEngine:
             answer = VLLMAnswer(
                 self._text, request, f"envscaler-{id(self)}-{next(self._numbers)}", self._adapter
             )
-            async with aclosing(answer.chunks(self._llm)) as chunks:
+            async with aclosing(answer.chunks(self._held.llm)) as chunks:
                 async for chunk in chunks:
                     if not mailbox.put(chunk):
                         break
@@ -115,13 +115,21 @@ async def _make(args: "AsyncEngineArgs") -> "AsyncLLM":
     return AsyncLLM.from_engine_args(args)
 
 
-def _stop(loop: _LoopThread, llm: "AsyncLLM") -> None:
-    loop.run(_shut_down(llm)).result(timeout=_STOP_SECONDS)
+class _Held:
+    """Holds vLLM's engine up to its shutdown: left to the interpreter's end, its own clean-up fails noisily."""
+
+    def __init__(self, llm: "AsyncLLM") -> None:
+        self.llm = llm
+
+
+def _stop(loop: _LoopThread, held: _Held) -> None:
+    loop.run(_shut_down(held)).result(timeout=_STOP_SECONDS)
     loop.stop()
 
 
-async def _shut_down(llm: "AsyncLLM") -> None:
-    llm.shutdown()
+async def _shut_down(held: _Held) -> None:
+    held.llm.shutdown()
+    del held.llm
     # What the shutdown cancelled must have ended before its loop does.
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
