@@ -1,26 +1,21 @@
-"""An episode: one environment's state over the tool calls of one rollout."""
+"""An episode: an environment's state over the tool calls of one rollout."""
 
 import asyncio
 import json
-import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
 
-from pydantic import JsonValue
-
+from langchain_envscaler.environments.arguments import problem_with_call
+from langchain_envscaler.environments.journal import Journal, PlannedCall
 from langchain_envscaler.environments.metadata import EnvironmentSpec, Scenario
-from langchain_envscaler.environments.sandbox.child import (
-    Child,
-    ChildEndedError,
-    ChildError,
-    ChildTimeoutError,
-)
-from langchain_envscaler.environments.sandbox.host import ZygoteGoneError
-from langchain_envscaler.environments.store import CallRow, EpisodeRow, advanced
+from langchain_envscaler.environments.observation import CallRecord, CheckResult, Evaluation, Observation
+from langchain_envscaler.environments.process import EpisodeProcess, Outcome, refused, state_form
+from langchain_envscaler.environments.sandbox.child import Child
+from langchain_envscaler.environments.store import EpisodeRow
 from langchain_envscaler.errors import InfrastructureError, UsageError
 
 if TYPE_CHECKING:
@@ -28,91 +23,22 @@ if TYPE_CHECKING:
 
 __all__ = ["CallRecord", "CheckResult", "Episode", "Evaluation", "Observation"]
 
-_ATTEMPTS = 4
+_RUN_ATTEMPTS = 4
 _COMMIT_ATTEMPTS = 64
-_CHAIN_POLL_SECONDS = 0.05
+# Other processes' calls are seen by looking.
+_CHAIN_POLL_SECONDS = 0.02
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What a tool call gave."""
-
-    text: str
-    """Python's `str` of what the tool returned, or what was wrong with the call."""
-    data: JsonValue
-    """The JSON form of what the tool returned; of an error, the text."""
-    is_error: bool
-    call_id: str
-    revision: int
-    """The episode's revision after the call."""
-    replayed: bool = False
-    """Whether the call had been made before, and this is the result recorded then."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What one check of a scenario found."""
-
-    item: str
-    passed: bool
-    reason: str | None = None
-    """Why it did not pass, where it did anything but return False."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """How far a scenario's goals were reached."""
-
-    reward: float
-    """The share of checks that returned exactly True, rounded to 4 places."""
-    checks: tuple[CheckResult, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """A call in an episode's journal."""
-
-    revision: int
-    parent: int
-    depth: int
-    """Calls from the start to this one, itself included."""
-    base: int
-    position: int | None
-    call_id: str
-    name: str
-    arguments: dict[str, JsonValue]
-    text: str
-    data: JsonValue
-    is_error: bool
-    created_at: float
-    """Seconds since 1970."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A revision: where it stands in the tree, and whose state it has."""
-
-    revision: int
-    depth: int
-    state_revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What running a call gave, not yet committed."""
-
-    result: bytes
-    """JSON: `text`, `data`, `is_error`."""
-    message: dict[str, Any]
-    state: bytes | None
-    """None where the call left the state as it was."""
-
-
 class Episode:
-    """An episode of an environment. Made by a service or a catalog; safe for use by several threads."""
+    """An episode of an environment. Made by a service or a catalog; safe for use by several threads.
+
+    Attributes:
+        spec: The environment, as it was when the episode began.
+        scenario: The task, if it has one.
+    """
 
     def __init__(
         self, service: "EpisodeService", row: EpisodeRow, spec: EnvironmentSpec, scenario: Scenario | None
@@ -120,39 +46,45 @@ class Episode:
         self.spec = spec
         self.scenario = scenario
         self._service = service
-        self._row = row
+        self._journal = Journal(service.store, row)
+        self._process = EpisodeProcess(service.runtime, spec, is_seeded=row.seed is not None)
         self._lock = threading.RLock()
         self._progress = threading.Condition(self._lock)
-        self._head = self._node(row.head)
-        self._child: Child | None = None
-        self._child_revision = -1
-        self._closed = False
-        self.used_at = time.monotonic()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._is_closed = False
+        self._used = time.monotonic()
 
     # ------------------------------------------------------------------ what it is
 
     @property
     def episode_id(self) -> str:
-        return self._row.episode_id
+        """Its id, unique in its store."""
+        return self._journal.row.episode_id
+
+    @property
+    def number(self) -> int:
+        """Its number in the store, in the order in which episodes were made."""
+        return self._journal.row.number
 
     @property
     def principal(self) -> str | None:
         """Whom it belongs to."""
-        return self._row.principal
+        return self._journal.row.principal
 
     @property
     def seed(self) -> int | None:
-        return self._row.seed
+        """What its ids, randomness and clock are derived from, if from anything."""
+        return self._journal.row.seed
 
     @property
     def created_at(self) -> float:
         """When it was started, in seconds since 1970."""
-        return self._row.created_at
+        return self._journal.row.created_at
 
     @property
     def revision(self) -> int:
-        """The newest revision, its head."""
-        return self._row.head
+        """Its newest revision, the head."""
+        return self._journal.row.head
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -160,9 +92,14 @@ class Episode:
         return self.spec.tools
 
     @property
-    def is_asleep(self) -> bool:
-        """Whether no process holds its state; the next call wakes it."""
-        return self._child is None
+    def is_awake(self) -> bool:
+        """Whether a process holds its state. If none does, the next call starts one."""
+        return self._process.is_awake
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long it has not been used here."""
+        return time.monotonic() - self._used
 
     # ------------------------------------------------------------------ calls
 
@@ -186,241 +123,98 @@ class Episode:
             position: The place among the calls of one message, which share their base: the call runs on top
                 of those with lower positions, and waits for them for a bounded time.
 
+        Returns:
+            What the tool gave. An unknown tool, a missing or unknown argument, a tool that raises, does not
+            end or ends its process: these are observations too, with `is_error`.
+
         Raises:
             UsageError: There is no such revision; the identity was used for another call; arguments that are
                 not JSON.
-            InfrastructureError: The store or the sandbox failed. Nothing was recorded.
+            InfrastructureError: The store or the sandbox failed. Made again with the same `call_id`, the call
+                happens once.
         """
         arguments = {} if arguments is None else arguments
-        arguments_text = _arguments_text(arguments)
+        arguments_text = _json_arguments(arguments)
+        _check_position(position)
         with self._lock:
             self._use()
             if position:
                 self._wait_for_positions_below(position, call_id, revision)
-            for _ in range(_COMMIT_ATTEMPTS):
-                base = self._row.head if revision is None else self._known(revision)
-                if call_id is not None:
-                    recorded = self._recorded(call_id, base if revision is not None else None)
-                    if recorded is not None:
-                        return _replayed(recorded, name, arguments_text)
-                parent = self._parent(base, position, call_id)
-                outcome = self._run(name, arguments, parent)
-                if (
-                    row := self._commit(outcome, parent, base, position, call_id, name, arguments_text)
-                ) is not None:
-                    message = outcome.message
-                    return Observation(
-                        message["text"], message["data"], message["is_error"], row.call_id, row.revision
-                    )
+            return self._called(name, arguments, arguments_text, call_id, revision, position)
+
+    def _called(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        arguments_text: str,
+        call_id: str | None,
+        revision: int | None,
+        position: int | None,
+    ) -> Observation:
+        for _ in range(_COMMIT_ATTEMPTS):
+            plan = self._journal.plan(name, arguments_text, call_id, revision, position)
+            if isinstance(plan, Observation):
+                return plan
+            outcome = self._run(plan, arguments)
+            recorded = self._record(plan, outcome)
+            if recorded is not None:
+                return Observation(outcome.text, outcome.data, outcome.is_error, plan.call_id, recorded)
+            call_id = plan.call_id  # whatever became of the commit, it is found by its id
         raise InfrastructureError(
             f"expected to record a call of episode {self.episode_id!r}, found other processes faster "
             f"{_COMMIT_ATTEMPTS} times; try again"
         )
 
-    def _known(self, revision: int) -> int:
-        if type(revision) is int and not 0 <= revision < self._row.next_revision:
-            self._refresh()
-        if type(revision) is not int or not 0 <= revision < self._row.next_revision:
-            raise UsageError(
-                f"expected a revision from 0 to {self._row.next_revision - 1} of episode {self.episode_id!r}, "
-                f"found {revision!r}"
-            )
-        return revision
-
-    def _recorded(self, call_id: str, base: int | None) -> CallRow | None:
-        """The recorded call of an identity; without a base, the newest of that id on the way to the head."""
-        rows = self._service.store.calls_with_id(self._row, call_id)
-        if base is not None:
-            return next((row for row in rows if row.base == base), None)
-        if not rows:
-            return None
-        ancestors = {row.revision for row in self._service.store.path(self._row, self._row.head)}
-        return next((row for row in reversed(rows) if row.revision in ancestors), None)
-
-    # ------------------------------------------------------------------ chains
-
-    def _chain(self, base: int) -> list[CallRow]:
-        """The newest chain of calls at a base: those since the last one that began a chain there."""
-        chain: list[CallRow] = []
-        for row in self._service.store.calls_at_base(self._row, base):
-            if not row.position:
-                chain = []
-            chain.append(row)
-        return chain
-
-    def _parent(self, base: int, position: int | None, call_id: str | None) -> _Node:
-        if not position:
-            return self._node(base)
-        chain = self._chain(base)
-        if any(row.position == position for row in chain):
-            chain = []  # another message's chain: this one's begins at the base
-        return self._node(chain[-1].revision if chain else base)
-
-    def _wait_for_positions_below(self, position: int, call_id: str | None, revision: int | None) -> None:
-        deadline = time.monotonic() + self._service.limits.chain_seconds
-        while True:
-            base = self._row.head if revision is None else self._known(revision)
-            if call_id is not None and self._recorded(call_id, base) is not None:
-                return
-            there = {row.position or 0 for row in self._chain(base)}
-            if position not in there and there.issuperset(range(position)):
-                return
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return
-            self._progress.wait(min(left, _CHAIN_POLL_SECONDS))
-            self._refresh()
-
-    # ------------------------------------------------------------------ running
-
-    def _run(self, name: str, arguments: dict[str, Any], parent: _Node) -> _Outcome:
-        problem = self._service.problem_with(self.spec, name, arguments)
+    def _run(self, plan: PlannedCall, arguments: dict[str, Any]) -> Outcome:
+        problem = problem_with_call(self.spec, plan.name, arguments)
         if problem is not None:
-            return _error_outcome(problem)
-        message = {
-            "do": "call",
-            "name": name,
-            "arguments": arguments,
-            "max_chars": self._service.limits.max_observation_chars,
-            "clock": self._clock(parent.depth + 1),
-        }
-        for _ in range(_ATTEMPTS):
-            try:
-                reply = self._awake(parent).request(message, seconds=self._service.limits.call_seconds)
-            except ZygoteGoneError:
-                self._discard_child()
-                continue
-            except ChildEndedError as error:
-                self._discard_child()
-                if error.was_killed:
-                    continue  # nothing was recorded, so the call has not happened
-                return _error_outcome(f"The call of {name} failed: {error}. Nothing that it did was kept.")
-            except ChildTimeoutError:
-                self._discard_child()
-                seconds = self._service.limits.call_seconds
-                return _error_outcome(
-                    f"The call of {name} was stopped after {seconds:g} s without an answer. "
-                    "Nothing that it did was kept."
-                )
-            except ChildError as error:
-                self._discard_child()
-                return _error_outcome(f"The call of {name} failed: {error}. Nothing that it did was kept.")
-            return self._outcome(name, reply.message, reply.text, reply.blob)
+            return refused(problem)
+        clock = self._clock(plan.parent.depth + 1)
+        for _ in range(_RUN_ATTEMPTS):
+            if not self._process.holds(plan.parent.revision):
+                self._process.wake(plan.parent.revision, self._journal.state(plan.parent))
+                self._service.note_awake(self)
+            outcome = self._process.call(plan.name, arguments, clock)
+            if outcome is not None:
+                self._service.log_output(self, plan.name, outcome.log)
+                return outcome
         raise InfrastructureError(
-            f"expected the call of {name} to run, found its process killed {_ATTEMPTS} times; "
+            f"expected the call of {plan.name} to run, found its process killed {_RUN_ATTEMPTS} times; "
             "is the machine out of memory?"
         )
 
-    def _outcome(self, name: str, message: dict[str, Any], text: bytes, state: bytes) -> _Outcome:
-        if not message["ok"]:
-            self._discard_child()
-            return _error_outcome(
-                f"The call of {name} left a state that cannot be kept: {message.get('error')}. "
-                "Nothing that it did was kept."
-            )
-        if (
-            type(message.get("text")) is not str
-            or type(message.get("is_error")) is not bool
-            or "data" not in message
-        ):
-            self._discard_child()
-            return _error_outcome(
-                f"The call of {name} gave no readable result. Nothing that it did was kept."
-            )
-        self._service.log_output(self, name, message.get("log"))
-        return _Outcome(text, message, state or None)
-
-    def _awake(self, node: _Node) -> Child:
-        """A child that holds the state of a revision."""
-        child = self._child
-        if child is not None and (self._child_revision != node.revision or not child.is_idle):
-            self._discard_child()
-            child = None
-        if child is None:
-            state = self._service.store.state(self._row, node.state_revision)
-            child = self._service.runtime.resume(self.spec, state)
-            self._hold(child, node.revision)
-        return child
-
-    def _hold(self, child: Child, revision: int) -> None:
-        self._child, self._child_revision = child, revision
-        self._service.note_awake(self)
-
-    def _discard_child(self) -> None:
-        if self._child is not None:
-            self._child.close()
-            self._child = None
-            self._service.note_asleep(self)
-
-    def _clock(self, depth: int) -> list[str | int] | None:
-        return None if self._row.seed is None else [str(self._row.seed), depth]
-
-    # ------------------------------------------------------------------ committing
-
-    def _commit(
-        self,
-        outcome: _Outcome,
-        parent: _Node,
-        base: int,
-        position: int | None,
-        call_id: str | None,
-        name: str,
-        arguments_text: str,
-    ) -> CallRow | None:
-        """Record a call; None if another process recorded one meanwhile."""
-        revision = self._row.next_revision
-        row = CallRow(
-            episode_id=self.episode_id,
-            revision=revision,
-            parent=parent.revision,
-            depth=parent.depth + 1,
-            base=base,
-            position=position,
-            call_id=call_id if call_id is not None else secrets.token_hex(12),
-            name=name,
-            arguments=arguments_text,
-            result=outcome.result,
-            state_revision=parent.state_revision if outcome.state is None else revision,
-            created_at=time.time(),
-        )
+    def _record(self, plan: PlannedCall, outcome: Outcome) -> int | None:
         try:
-            committed = self._service.store.commit(self._row, row, outcome.state)
+            revision = self._journal.commit(plan, outcome.result, outcome.state)
         except BaseException:
-            self._discard_child()
+            self._process.discard()
             raise
-        if not committed:
-            self._discard_child()
-            self._refresh()
+        if revision is None:
+            self._process.discard()
             return None
-        self._row = advanced(self._row, row)
-        self._head = _Node(row.revision, row.depth, row.state_revision)
-        if self._child is not None and self._child_revision == parent.revision:
-            self._child_revision = row.revision
+        if self._process.is_awake and self._process.revision == plan.parent.revision:
+            self._process.moved_on(revision)
         self._progress.notify_all()
-        return row
+        return revision
 
-    def _node(self, revision: int) -> _Node:
-        head = getattr(self, "_head", None)
-        if head is not None and head.revision == revision:
-            return head
-        if revision == 0:
-            return _Node(0, 0, 0)
-        call = self._service.store.call(self._row, revision)
-        if call is None:
-            raise UsageError(f"expected a revision of episode {self.episode_id!r}, found {revision}")
-        return _Node(call.revision, call.depth, call.state_revision)
+    def _clock(self, depth: int) -> list[Any] | None:
+        return None if self.seed is None else [str(self.seed), depth]
 
-    def _refresh(self) -> None:
-        row = self._service.store.episode(self.episode_id)
-        if row.head != self._row.head:
-            self._row = row
-            self._head = self._node(row.head)
-        self._row = row
+    def _wait_for_positions_below(self, position: int, call_id: str | None, revision: int | None) -> None:
+        deadline = time.monotonic() + self._service.limits.chain_seconds
+        while self._journal.misses_positions_below(position, call_id, revision):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            self._progress.wait(min(left, _CHAIN_POLL_SECONDS))  # gives up the lock meanwhile
+            self._journal.refresh()
 
     # ------------------------------------------------------------------ looking
 
     def state(self, revision: int | None = None) -> dict[str, Any]:
-        """The JSON form of the state at a revision (the newest if None); see `sandbox.json_form` for its rules.
+        """The JSON form of the state at a revision (the newest if None).
+
+        `langchain_envscaler.environments.sandbox.json_form` documents the form.
 
         Raises:
             UsageError: There is no such revision.
@@ -428,97 +222,93 @@ class Episode:
         """
         with self._lock:
             self._use()
-            node = self._head if revision is None else self._node(self._known(revision))
-            return self._service.state_form(self.spec, self._state_bytes(node))
+            node = self._journal.node(revision)
+            if self._process.holds(node.revision):
+                return self._process.state_form()
+            state = self._journal.state(node)
+        child = self._service.runtime.resume(self.spec, state)
+        try:
+            return state_form(child, self._service.limits.start_seconds)
+        finally:
+            child.close()
 
     def evaluate(self, revision: int | None = None) -> Evaluation:
         """Run the scenario's checks on the state at a revision (the newest if None).
 
         Raises:
-            UsageError: The episode has no scenario, or its scenario has no checks.
+            UsageError: There is no such revision; the episode has no scenario, or its scenario has no checks.
             InfrastructureError: A check could not be run; that is never a score of 0.
         """
         with self._lock:
             self._use()
-            if self.scenario is None or not self.scenario.checklist_with_func:
-                what = (
-                    "an episode without one"
-                    if self.scenario is None
-                    else f"{self.scenario.task_id!r}, which has none"
-                )
-                raise UsageError(
-                    f"expected a scenario with checks, found {what}; start a scenario that has checks"
-                )
-            node = self._head if revision is None else self._node(self._known(revision))
-            final, initial = self._state_bytes(node), self._state_bytes(_Node(0, 0, 0))
-            checks = self.scenario.checklist_with_func
-        results = []
-        for check in checks:
-            passed, reason = self._service.runtime.check(self.spec, check, final, initial)
-            results.append(CheckResult(check.check_item, passed, reason))
+            checks = [] if self.scenario is None else self.scenario.checklist_with_func
+            if not checks:
+                found = "no scenario" if self.scenario is None else f"{self.scenario.task_id!r} without any"
+                raise UsageError(f"expected a scenario with checks, found {found}; start one that has checks")
+            final = self._journal.state(self._journal.node(revision))
+            initial = self._journal.initial_state()
+        verdicts = self._service.runtime.check(self.spec, checks, final, initial)
+        results = [
+            CheckResult(check.check_item, passed, reason)
+            for check, (passed, reason) in zip(checks, verdicts, strict=True)
+        ]
         reward = round(sum(result.passed for result in results) / len(results), 4)
         return Evaluation(reward, tuple(results))
 
     def history(self, revision: int | None = None) -> list[CallRecord]:
-        """The journal from the start to a revision (the newest if None)."""
+        """The journal from the start to a revision (the newest if None).
+
+        Raises:
+            UsageError: There is no such revision.
+        """
         with self._lock:
             self._use()
-            at = self._row.head if revision is None else self._known(revision)
-            return [_record(row) for row in self._service.store.path(self._row, at)]
-
-    def _state_bytes(self, node: _Node) -> bytes:
-        return self._service.store.state(self._row, node.state_revision)
+            return self._journal.history(revision)
 
     # ------------------------------------------------------------------ going back and forking
 
     def snapshot(self) -> str:
         """A name for where the episode is now, for `restore`. Costs nothing."""
-        return f"{self.episode_id}@{self.revision}"
+        return f"{self.number}@{self.revision}"
 
     def restore(self, snapshot: str) -> None:
-        """Go back (or forth) to where a snapshot of this episode, or of the one it was forked from, was taken.
+        """Go back (or forth) to where a snapshot of this episode, or of one it was forked from, was taken.
+
+        Nothing is lost: what came after stays in the journal, on a branch of its own. Costs the same at any
+        length of the episode.
 
         Raises:
             UsageError: A snapshot of another episode.
         """
         with self._lock:
             self._use()
-            owner, _, revision = snapshot.rpartition("@")
-            if not revision.isdecimal() or not self._saw(owner, int(revision)):
-                raise UsageError(
-                    f"expected a snapshot of episode {self.episode_id!r}, found {snapshot!r}; "
-                    "take one with Episode.snapshot()"
-                )
-            self._move_head(int(revision))
+            number, _, revision = snapshot.partition("@")
+            if not (number.isdecimal() and revision.isdecimal()):
+                raise UsageError(f"expected a snapshot that Episode.snapshot() gave, found {snapshot!r}")
+            if not self._journal.saw(int(number), int(revision)):
+                raise UsageError(f"expected a snapshot of episode {self.episode_id!r}, found one of another")
+            self._move(int(revision))
 
     def reset(self) -> None:
-        """Go back to the start."""
+        """Go back to the start, as `restore` does."""
         with self._lock:
             self._use()
-            self._move_head(0)
+            self._move(0)
 
-    def _saw(self, owner: str, revision: int) -> bool:
-        if owner == self.episode_id:
-            return 0 <= revision < self._row.next_revision
-        return any(owner == other for other, _ in self._row.lineage) and revision < self._row.lineage[0][1]
-
-    def _move_head(self, revision: int) -> None:
-        for _ in range(_COMMIT_ATTEMPTS):
-            if self._service.store.move_head(self._row, revision):
-                self._row = replace(self._row, head=revision)
-                self._head = self._node(revision)
-                self._progress.notify_all()
-                return
-            self._refresh()
-        raise InfrastructureError(
-            f"expected to move episode {self.episode_id!r}, found other processes faster"
-        )
+    def _move(self, revision: int) -> None:
+        self._journal.move_head(revision)
+        self._progress.notify_all()
 
     def fork(self) -> "Episode":
-        """A new episode that goes on from here. Costs nothing: no state and no call is copied."""
+        """A new episode that goes on from here. No state and no call is copied.
+
+        Raises:
+            LimitError: As many episodes are open as may be.
+        """
         with self._lock:
             self._use()
-            return self._service.forked(self._row)
+            row = self._journal.row
+        return self._service.fork(row)
 
     # ------------------------------------------------------------------ memory
 
@@ -526,29 +316,35 @@ class Episode:
         """Give up the process; the next call starts another one from the stored state.
 
         Returns:
-            False if a call is under way: then nothing was done.
+            False if the episode is in use just now: then nothing was done.
         """
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            self._discard_child()
-            return True
+            self._process.discard()
         finally:
             self._lock.release()
+        self._service.note_asleep(self)
+        return True
 
     def close(self) -> None:
         """Leave memory. The store keeps the episode: `EpisodeService.get` brings it back."""
         with self._lock:
-            self._discard_child()
-            self._closed = True
+            self._process.discard()
+            self._is_closed = True
         self._service.forget(self)
 
+    def _hold(self, child: Child) -> None:
+        """Take over the process in which the episode was constructed."""
+        self._process.hold(child, 0)
+        self._service.note_awake(self)
+
     def _use(self) -> None:
-        if self._closed:
+        if self._is_closed:
             raise UsageError(
                 f"expected an open episode, found {self.episode_id!r} closed; get it from its service again"
             )
-        self.used_at = time.monotonic()
+        self._used = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -574,9 +370,26 @@ class Episode:
         position: int | None = None,
     ) -> Observation:
         """`call`, without blocking the event loop."""
+        arguments = {} if arguments is None else arguments
+        arguments_text = _json_arguments(arguments)
+        _check_position(position)
+        self._use()
+        if position:
+            await self._await_positions_below(position, call_id, revision)
         return await self._in_thread(
-            self.call, name, arguments, call_id=call_id, revision=revision, position=position
+            self._called, name, arguments, arguments_text, call_id, revision, position
         )
+
+    async def _await_positions_below(self, position: int, call_id: str | None, revision: int | None) -> None:
+        deadline = time.monotonic() + self._service.limits.chain_seconds
+        while await self._in_thread(self._misses_positions_below, position, call_id, revision):
+            if time.monotonic() >= deadline:
+                return
+            await asyncio.sleep(_CHAIN_POLL_SECONDS)
+
+    def _misses_positions_below(self, position: int, call_id: str | None, revision: int | None) -> bool:
+        self._journal.refresh()
+        return self._journal.misses_positions_below(position, call_id, revision)
 
     async def astate(self, revision: int | None = None) -> dict[str, Any]:
         """`state`, without blocking the event loop."""
@@ -611,11 +424,20 @@ class Episode:
         await self._in_thread(self.close)
 
     async def _in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run in one of the service's threads; an episode takes up one at a time, however many ask."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._service.executor, partial(function, *args, **kwargs))
+        turn = self._turns.setdefault(loop, asyncio.Lock())
+        async with turn:
+            return await loop.run_in_executor(
+                self._service.executor, self._locked, partial(function, *args, **kwargs)
+            )
+
+    def _locked(self, function: Callable[[], T]) -> T:
+        with self._lock:
+            return function()
 
 
-def _arguments_text(arguments: Any) -> str:
+def _json_arguments(arguments: Any) -> str:
     if not isinstance(arguments, dict):
         raise UsageError(f"expected arguments as a dict, found {type(arguments).__name__}")
     try:
@@ -624,34 +446,6 @@ def _arguments_text(arguments: Any) -> str:
         raise UsageError(f"expected arguments of JSON values, found: {error}") from None
 
 
-def _error_outcome(text: str) -> _Outcome:
-    message = {"text": text, "data": text, "is_error": True}
-    return _Outcome(json.dumps(message).encode(), message, None)
-
-
-def _replayed(row: CallRow, name: str, arguments_text: str) -> Observation:
-    if row.name != name or json.loads(row.arguments) != json.loads(arguments_text):
-        raise UsageError(
-            f"expected the call {row.call_id!r} to be of {row.name} with the arguments recorded at revision "
-            f"{row.revision}, found another name or other arguments; give a new call an id of its own"
-        )
-    record = _record(row)
-    return Observation(record.text, record.data, record.is_error, row.call_id, row.revision, replayed=True)
-
-
-def _record(row: CallRow) -> CallRecord:
-    result = json.loads(row.result.decode("utf-8", "surrogatepass"))
-    return CallRecord(
-        revision=row.revision,
-        parent=row.parent,
-        depth=row.depth,
-        base=row.base,
-        position=row.position,
-        call_id=row.call_id,
-        name=row.name,
-        arguments=json.loads(row.arguments),
-        text=result["text"],
-        data=result["data"],
-        is_error=result["is_error"],
-        created_at=row.created_at,
-    )
+def _check_position(position: int | None) -> None:
+    if position is not None and (type(position) is not int or position < 0):
+        raise UsageError(f"expected a position of 0 or more, or None, found {position!r}")

@@ -5,12 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from langchain_envscaler.environments.sandbox.environment import (
-    MODULE_NAME,
-    captured_output,
-    error_text,
-    load_module,
-)
+from langchain_envscaler.environments.sandbox.environment import captured_output, error_text, load_module
+from langchain_envscaler.environments.sandbox.names import MODULE_NAME
 
 __all__ = ["StateUnreadableError", "run_check"]
 
@@ -43,7 +39,7 @@ def run_check(source: str, final: bytes, initial: bytes, compiled: bytes) -> tup
 
 
 def read_state(state: bytes, compiled: bytes) -> dict[str, Any]:
-    """A state's variables. The environment's code is loaded only if the state holds instances of its classes."""
+    """A state's variables. The environment's code is loaded only for instances of its classes."""
     if MODULE_NAME.encode() in state and MODULE_NAME not in sys.modules:
         load_module(compiled)
     variables: dict[str, Any] = pickle.loads(state)[0]

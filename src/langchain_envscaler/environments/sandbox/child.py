@@ -1,4 +1,4 @@
-"""The host's side of one confined child: requests with a deadline, and what went wrong when there is no reply."""
+"""The host's side of one confined child: requests with a deadline, and why there is no reply."""
 
 import json
 import os
@@ -11,7 +11,16 @@ from typing import Any, NamedTuple, Protocol
 
 from langchain_envscaler.environments.sandbox.frames import HEADER, frame
 
-__all__ = ["Child", "ChildEndedError", "ChildError", "ChildGarbledError", "ChildTimeoutError", "Parent", "Reply", "kill"]
+__all__ = [
+    "Child",
+    "ChildEndedError",
+    "ChildError",
+    "ChildGarbledError",
+    "ChildTimeoutError",
+    "Parent",
+    "Reply",
+    "kill",
+]
 
 _MAX_MESSAGE_BYTES = 32 * 2**20
 _CHUNK = 1 << 15
@@ -69,6 +78,8 @@ class Child:
     """A confined child process. Not for use by several threads at once."""
 
     def __init__(self, connection: socket.socket, parent: Parent, max_blob_bytes: int) -> None:
+        self.ticket: Any = None
+        """What its parent knows it by."""
         self._connection = connection
         self._parent = parent
         self._max_blob_bytes = max_blob_bytes
@@ -113,7 +124,7 @@ class Child:
             raise
 
     def _wait_at_most(self, seconds: float) -> None:
-        """Bound the next system calls on the socket. The kernel's own bound spares a call that waits for it."""
+        """Bound the next system calls on the socket: the kernel waits, without a further call for it."""
         if seconds != self._seconds:
             bound = struct.pack("@ll", int(seconds), max(int(seconds % 1 * 1e6), 1))
             self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, bound)

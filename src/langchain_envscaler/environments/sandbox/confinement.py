@@ -1,7 +1,7 @@
 """What a child gives up for good before it runs foreign code. Runs in the child; no privilege is needed.
 
-Landlock (Linux 5.13 and later) limits files, seccomp limits system calls, resource limits bound memory. Each is
-inherited by what comes after and can only be narrowed.
+Landlock (Linux 5.13 and later) limits files, seccomp limits system calls, resource limits bound memory. Each
+can only be narrowed from there.
 """
 
 import ctypes

@@ -46,7 +46,7 @@ class Entropy:
         if hasattr(os, "getrandom"):
             os.getrandom = lambda size, flags=0: self.take(size)
         random._urandom = self.take  # type: ignore[attr-defined]
-        random.Random.seed = self._seed_random  # type: ignore[method-assign, assignment]
+        random.Random.seed = self._seed_random  # type: ignore[method-assign]
         uuid._node = 0x02_00_00_00_00_00  # type: ignore[attr-defined] # a locally administered address
 
     def begin(self, seed: str, depth: int) -> None:

@@ -11,12 +11,17 @@ from typing import Any
 
 from langchain_envscaler.environments.sandbox.json_form import NoJsonFormError, is_dunder, json_form
 from langchain_envscaler.environments.sandbox.module_state import ModuleState
+from langchain_envscaler.environments.sandbox.names import MODULE_NAME
 
-__all__ = ["MODULE_NAME", "CallOutcome", "Environment", "captured_output", "compile_source", "error_text", "load_module"]
-
-# The name under which the environment's code is a module, in every process: pickled instances of its classes
-# refer to it.
-MODULE_NAME = "envscaler_environment"
+__all__ = [
+    "CallOutcome",
+    "Environment",
+    "captured_output",
+    "compile_source",
+    "error_text",
+    "load_module",
+    "state_variables",
+]
 
 _LOG_CHARS = 8192
 
@@ -82,8 +87,8 @@ class Environment:
 
     def restore(self, state: bytes) -> None:
         """Make an instance with a state that a child took."""
-        variables, module_changes = pickle.loads(state)  # noqa: S301 - what this process is confined for
-        instance = self._class.__new__(self._class)
+        variables, module_changes = pickle.loads(state)
+        instance: Any = object.__new__(self._class)
         vars(instance).update(variables)
         if module_changes is not None:
             self._module_state.apply(module_changes)

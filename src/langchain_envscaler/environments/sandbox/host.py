@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 import langchain_envscaler
 from langchain_envscaler.environments.limits import Limits
@@ -36,7 +35,7 @@ class IsolationReport:
     """How far environment code is confined on this machine."""
 
     level: Literal["full", "limited"]
-    """"full": files, network, signals, processes and memory are all restricted; "limited": not all of them."""
+    """"full": files, network, signals, processes and memory are restricted; "limited": not all of them."""
     detail: str
 
 
@@ -60,7 +59,6 @@ class Zygote:
         self._limits = limits
         self._lock = threading.Lock()
         self._expected: deque[_Answer] = deque()  # replies come in the order of the requests
-        self._pids: WeakKeyDictionary[Child, _Answer] = WeakKeyDictionary()
         self._control, theirs = socket.socketpair()
         settings = {
             "import_roots": list(import_roots),
@@ -104,26 +102,21 @@ class Zygote:
         try:
             with theirs, self._lock:
                 socket.send_fds(self._control, [request], [theirs.fileno()])
-                answer = _Answer()
-                self._expected.append(answer)
-                self._pids[child] = answer
+                child.ticket = _Answer()
+                self._expected.append(child.ticket)
         except OSError:
             ours.close()
             raise ZygoteGoneError from None
         return child
 
     def pid_of(self, child: Child) -> int | None:
-        answer = self._pids.get(child)
-        if answer is None:
-            return None
         with suppress(ZygoteGoneError), self._lock:
-            return self._value(answer)
+            return self._value(child.ticket)
         return None
 
     def end(self, child: Child) -> None:
         # The zygote keeps an ended process as a zombie until it is told, so its id is no other process's.
         if (pid := self.pid_of(child)) is not None:
-            del self._pids[child]
             kill(pid)
             with suppress(OSError), self._lock:
                 self._control.sendall(REQUEST.pack(END, pid))
@@ -131,7 +124,6 @@ class Zygote:
     def reap(self, child: Child) -> int | None:
         if (pid := self.pid_of(child)) is None:
             return None
-        del self._pids[child]
         kill(pid)
         try:
             with self._lock:
@@ -178,8 +170,10 @@ class Zygote:
 def _start(control_fd: int, settings: dict[str, Any]) -> subprocess.Popen[bytes]:
     package_root = str(Path(langchain_envscaler.__file__).parent.parent)
     return subprocess.Popen(
-        [sys.executable, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _BOOT]
-        + [package_root, str(control_fd), json.dumps(settings)],
+        [
+            *(sys.executable, "-S", "-s", "-P", "-B", "-X", "utf8"),
+            *("-c", _BOOT, package_root, str(control_fd), json.dumps(settings)),
+        ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

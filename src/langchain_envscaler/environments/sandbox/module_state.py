@@ -1,7 +1,7 @@
 """What an environment's code keeps outside of its instance: in variables of its module and of its classes.
 
-It is no part of the state that is shown, but a process that wakes up has to go on with it, or a counter kept on
-a class would start again.
+It is no part of the state that is shown, but a process that wakes up has to go on with it, or a counter kept
+on a class would start again.
 """
 
 import collections
@@ -15,7 +15,17 @@ from typing import Any
 __all__ = ["ModuleState"]
 
 _FIXED = (type(None), bool, int, float, complex, str, bytes)
-_CHANGEABLE = (list, dict, set, bytearray, collections.deque, tuple, frozenset, random.Random, itertools.count)
+_CHANGEABLE = (
+    list,
+    dict,
+    set,
+    bytearray,
+    collections.deque,
+    tuple,
+    frozenset,
+    random.Random,
+    itertools.count,
+)
 
 Key = tuple[str, str]
 """The name of a class, or nothing for the module itself, and the name of a variable there."""

@@ -12,8 +12,8 @@ from langchain_envscaler.environments.sandbox.frames import HEADER, frame
 
 __all__ = ["serve"]
 
-# The code of an environment is loaded with the same randomness whatever the episode's seed, so that a process can
-# load it before the episode is known.
+# The code of an environment is loaded with the same randomness whatever the episode's seed, so that a process
+# can load it before the episode is known.
 _AT_LOAD = ("", 0)
 
 Reply = tuple[dict[str, Any], bytes]

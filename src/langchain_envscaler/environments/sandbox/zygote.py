@@ -26,17 +26,21 @@ from langchain_envscaler.environments.sandbox.confinement import (
     limit_resources,
     restrict_files,
 )
-from langchain_envscaler.environments.sandbox.requests import END, FORK, FORK_SEEDED, REAP, REPLY, REQUEST
+from langchain_envscaler.environments.sandbox.requests import END, FORK, FORK_SEEDED, REPLY, REQUEST
 
 __all__ = ["main"]
 
 # What most environments import, and what the standard library imports behind one's back (`_strptime`).
-_WARM = "typing datetime uuid time re collections ast json random math copy dataclasses enum _strptime".split()
+_WARM = [
+    *("typing", "datetime", "uuid", "time", "re", "collections", "json", "random", "math", "copy"),
+    *("dataclasses", "enum", "_strptime"),
+]
 # What a few import; loaded while there is nothing else to do.
-_WARM_LATER = (
-    "hashlib secrets decimal statistics string itertools functools calendar collections.abc operator bisect "
-    "heapq textwrap fractions contextlib abc io base64 logging traceback threading zoneinfo unicodedata locale"
-).split()
+_WARM_LATER = [
+    *("hashlib", "secrets", "decimal", "statistics", "string", "itertools", "functools", "calendar"),
+    *("collections.abc", "operator", "bisect", "heapq", "textwrap", "fractions", "contextlib", "abc"),
+    *("ast", "io", "base64", "logging", "traceback", "threading", "zoneinfo", "unicodedata", "locale"),
+]
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
 
 
