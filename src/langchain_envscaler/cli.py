@@ -295,8 +295,11 @@ def chat(
     """Talk to an agent in an environment; each line that you type is a turn, an empty one or /quit ends.
 
     The thread and the environment are kept: --thread ID goes on with both, in a new process as well.
+    /tools, /state and /check show the environment, /undo takes back a turn and what it changed there,
+    /fork begins a second thread from here.
     """
     from langchain_envscaler.runs import AgentRun, ModelChoice, default_home, find_thread, new_thread
+    from langchain_envscaler.slash import follow_command
 
     catalog, folder = _catalog(data), (home or default_home()).absolute()
     record = asyncio.run(find_thread(folder, thread)) if thread else None
@@ -331,6 +334,9 @@ def chat(
         view.begin(record, None)
         await view.follow(run.resume())
         async for text in _said(message):
+            if text.startswith("/"):
+                await follow_command(text, run, view)
+                continue
             before = len(await run.messages())
             await view.follow(run.send(text))
             turns.append(_turn(text, (await run.messages())[before:]))
@@ -432,6 +438,36 @@ def serve(
         strict_arguments=strict_arguments,
         require_isolation=require_isolation,
     )
+
+
+@app.command()
+def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """Show what this machine offers: how far environments are confined, which engines are installed."""
+    from importlib.metadata import version
+    from importlib.util import find_spec
+
+    from langchain_envscaler.environments.catalog import Catalog
+    from langchain_envscaler.environments.service import EpisodeService
+    from langchain_envscaler.runs import default_home
+
+    with EpisodeService(Catalog()) as service:
+        isolation = service.isolation
+    record = {
+        "version": version("langchain-envscaler"),
+        "python": sys.version.split()[0],
+        "isolation": {"level": isolation.level, "detail": isolation.detail},
+        "engines": {
+            name: find_spec(name) is not None for name in ("torch", "transformers", "xgrammar", "vllm")
+        },
+        "postgres": find_spec("psycopg") is not None,
+        "home": str((home or default_home()).absolute()),
+    }
+    if as_json:
+        _print_json(record)
+        return
+    from langchain_envscaler.console import show_doctor
+
+    show_doctor(_console(), record)
 
 
 def _announce(url: str, as_json: bool) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langchain_envscaler.environments.metadata import Scenario
     from langchain_envscaler.runs import RunEvent, RunResult, ThreadRecord
 
-__all__ = ["RunView", "show_environment", "show_environments"]
+__all__ = ["RunView", "show_doctor", "show_environment", "show_environments"]
 
 RESULT_WIDTH = 600
 """Characters of a tool result that a person is shown; the thread keeps the whole."""
@@ -69,15 +69,28 @@ class RunView:
 
     def show_result(self, result: "RunResult") -> None:
         """The score, what changed, and how to go on."""
-        self._console.print()
-        if result.reward is not None:
-            _show_checks(self._console, result)
-        _show_changes(self._console, result.state_changes)
+        self.show_score(result)
         self._console.print()
         self._console.print(
             Text("Go on: ") + Text(f"envscaler chat --thread {result.thread_id}", style="bold"),
             soft_wrap=True,
         )
+
+    def show_score(self, result: "RunResult") -> None:
+        """The checks, and what changed in the environment."""
+        self._console.print()
+        if result.reward is not None:
+            _show_checks(self._console, result)
+        _show_changes(self._console, result.state_changes)
+
+    def show_tool(self, name: str, description: str) -> None:
+        """A tool and the first line of what it does."""
+        first = description.strip().partition("\n")[0]
+        self._console.print(Text(name, style="cyan") + Text(f"  {first}", style="dim"))
+
+    def show_json(self, value: Any) -> None:
+        """A value as JSON."""
+        self._console.print_json(data=value)
 
     def note(self, text: str) -> None:
         """A line about the run itself."""
@@ -146,6 +159,20 @@ def show_environment(console: Console, record: Mapping[str, Any]) -> None:
             console.print(
                 Text(f"  {scenario['task_id']}", style="cyan"), Text(_shortened(scenario["task"], 160))
             )
+
+
+def show_doctor(console: Console, record: Mapping[str, Any]) -> None:
+    """What the machine offers, a line each."""
+    isolation = record["isolation"]
+    style = "green" if isolation["level"] == "full" else "yellow"
+    console.print(f"langchain-envscaler {record['version']}, Python {record['python']}")
+    console.print(
+        f"Isolation of environments: [{style}]{isolation['level']}[/] ({escape(isolation['detail'])})"
+    )
+    engines = ", ".join(name for name, there in record["engines"].items() if there)
+    console.print(f"Engines: {engines or 'none in process; a server is reached with --base-url'}")
+    console.print(f"PostgreSQL: {'yes' if record['postgres'] else 'no'}")
+    console.print(Text(f"Threads and episodes: {record['home']}"), soft_wrap=True)
 
 
 def _show_checks(console: Console, result: "RunResult") -> None:

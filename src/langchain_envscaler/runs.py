@@ -8,7 +8,7 @@ import os
 import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -16,6 +16,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict
 
 from langchain_envscaler.chat.model import ChatEnvScaler
@@ -29,6 +30,7 @@ from langchain_envscaler.graphs.toolset import MCPToolset
 
 if TYPE_CHECKING:
     from langchain_envscaler.environments.catalog import Catalog
+    from langchain_envscaler.environments.episode import Episode
     from langchain_envscaler.environments.metadata import Scenario
 
 __all__ = [
@@ -48,8 +50,8 @@ _RECORD_KEY = "envscaler_thread"
 SYSTEM_PROMPT = (
     "You work in an environment through its tools. Look up what you need before you change anything, keep to "
     "the environment's rules, and make one tool call at a time. When everything that was asked for is done, "
-    "answer with a message that says Task Completed; if it cannot be done, with one that says Task Failed and "
-    "why."
+    "answer with a message that says Task Completed; if it cannot be done, with one that says Task Failed "
+    "and why."
 )
 
 
@@ -230,20 +232,17 @@ class AgentRun:
         self.scenario: Scenario | None = (
             catalog.scenario(record.env_id, record.task_id) if record.task_id is not None else None
         )
-        self._config: RunnableConfig = {
-            "configurable": {"thread_id": record.thread_id},
-            "metadata": {_RECORD_KEY: record.model_dump_json()},
-        }
+        self._config = _config(record)
 
     async def __aenter__(self) -> Self:
         self._home.mkdir(parents=True, exist_ok=True)
         choice = self.record.choice
         model = choice.build(self.scenario)
         saver = await self._stack.enter_async_context(open_checkpointer(self._home / THREADS))
-        toolset = await self._stack.enter_async_context(MCPToolset(self.server_config(), required=True))
+        self._toolset = await self._stack.enter_async_context(MCPToolset(self.server_config(), required=True))
         self._graph = create_tool_agent(
             model,
-            toolset,
+            self._toolset,
             system_prompt=SYSTEM_PROMPT,
             checkpointer=saver,
             middleware=[ToolChoiceMiddleware(choice.tool_choice)] if choice.tool_choice else [],
@@ -304,8 +303,9 @@ class AgentRun:
                 if isinstance(chunk, AIMessage):
                     yield chunk
                 continue
-            for update in dict(payload).values():
-                for message in (update or {}).get("messages", ()) if isinstance(update, dict) else ():
+            updates = payload.values() if isinstance(payload, dict) else ()
+            for update in updates:
+                for message in update.get("messages", ()) if isinstance(update, dict) else ():
                     if isinstance(message, AIMessage):
                         yield WholeMessage(message=message)
                     elif isinstance(message, ToolMessage):
@@ -315,14 +315,66 @@ class AgentRun:
         """What the thread holds."""
         return list((await self._graph.aget_state(self._config)).values.get("messages", []))
 
+    async def tools(self) -> list[BaseTool]:
+        """The environment's tools."""
+        return list(await self._toolset.aget_tools())
+
+    async def undo(self) -> str:
+        """Take back the last turn: the thread stands where it was before it, and the environment with it.
+
+        Returns:
+            What the user had said.
+
+        Raises:
+            UsageError: No turn was taken yet.
+        """
+        said = _said_by_user(await self.messages())
+        if not said:
+            raise UsageError("expected a turn to take back, found none in this thread")
+        async for earlier in self._graph.aget_state_history(self._config):
+            if len(_said_by_user(earlier.values.get("messages", []))) < len(said):
+                await self._graph.aupdate_state(
+                    _placed(earlier.config, self._config), None, as_node="__copy__"
+                )
+                break
+        return said[-1]
+
+    async def fork(self) -> "ThreadRecord":
+        """A new thread that stands where this one stands, in the same environment; each goes its own way.
+
+        Raises:
+            UsageError: The thread holds nothing yet.
+        """
+        state = (await self._graph.aget_state(self._config)).values
+        if not state.get("messages"):
+            raise UsageError("expected a thread with a turn to fork, found none yet")
+        record = self.record.model_copy(update={"thread_id": f"{self.record.env_id}-{uuid.uuid4().hex[:12]}"})
+        await self._graph.aupdate_state(
+            _config(record),
+            {"messages": state["messages"], "episodes": state.get("episodes", {})},
+            as_node="model",
+        )
+        return record
+
+    async def state(self) -> dict[str, Any]:
+        """The environment's state where the thread stands."""
+        async with self._episode() as (episode, revision):
+            return await episode.astate(revision)
+
+    @asynccontextmanager
+    async def _episode(self) -> AsyncIterator[tuple["Episode", int]]:
+        """The thread's episode, and the revision that its last call led to."""
+        state = (await self._graph.aget_state(self._config)).values
+        place = state.get("episodes", {}).get(self.record.env_id)
+        # Listing the tools starts the episode, where no call has done so yet.
+        await self._toolset.aget_tools()
+        async with EpisodeService(self._catalog, store=str(self._home / EPISODES)) as service:
+            yield await service.aget(self.record.episode_id), place["revision"] if place else 0
+
     async def result(self) -> RunResult:
         """The thread's score and what it changed, at the revision that its last call led to."""
-        state = (await self._graph.aget_state(self._config)).values
-        messages = state.get("messages", [])
-        place = state.get("episodes", {}).get(self.record.env_id)
-        revision = place["revision"] if place else 0
-        async with EpisodeService(self._catalog, store=str(self._home / EPISODES)) as service:
-            episode = await service.aget(self.record.episode_id)
+        messages = await self.messages()
+        async with self._episode() as (episode, revision):
             evaluation = await episode.aevaluate(revision) if self.scenario is not None else None
             changes = state_changes(await episode.astate(0), await episode.astate(revision))
         answers = [message for message in messages if isinstance(message, AIMessage)]
@@ -341,3 +393,19 @@ class AgentRun:
             answer=answers[-1].text if answers else "",
             state_changes=changes,
         )
+
+
+def _config(record: ThreadRecord) -> RunnableConfig:
+    return {
+        "configurable": {"thread_id": record.thread_id},
+        "metadata": {_RECORD_KEY: record.model_dump_json()},
+    }
+
+
+def _placed(config: RunnableConfig, own: RunnableConfig) -> RunnableConfig:
+    """An earlier checkpoint's configuration, with the metadata that each of the thread's checkpoints has."""
+    return {**config, "metadata": own["metadata"]}
+
+
+def _said_by_user(messages: Sequence[BaseMessage]) -> list[str]:
+    return [message.text for message in messages if isinstance(message, HumanMessage)]

@@ -87,7 +87,8 @@ def json_schema(annotation: Any) -> dict[str, Any]:
     if origin is typing.Annotated:
         return json_schema(arguments[0])
     if origin is Literal:
-        return {"enum": list(arguments)}
+        kinds = {_SIMPLE.get(type(value)) for value in arguments}
+        return {"type": kinds.pop(), "enum": list(arguments)} if len(kinds) == 1 else {"enum": list(arguments)}
     if origin in (typing.Union, types.UnionType):
         return _union_schema(arguments)
     plain = origin or annotation
@@ -104,12 +105,12 @@ def _union_schema(members: tuple[Any, ...]) -> dict[str, Any]:
     others = [json_schema(member) for member in members if member is not type(None)]
     nullable = len(others) < len(members)
     if len(others) == 1:
-        kind = others[0].get("type")
-        if nullable and isinstance(kind, str):
-            return {**others[0], "type": [kind, "null"]}
-        if nullable and "enum" in others[0]:
-            return {"enum": [*others[0]["enum"], None]}
-        return others[0]
+        schema = dict(others[0])
+        if nullable and isinstance(schema.get("type"), str):
+            schema["type"] = [schema["type"], "null"]
+        if nullable and "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+        return schema
     if all(set(schema) == {"type"} for schema in others):
         kinds = dict.fromkeys(schema["type"] for schema in others)
         return {"type": [*kinds, *(["null"] if nullable else [])]}
