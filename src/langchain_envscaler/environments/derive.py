@@ -88,7 +88,8 @@ def json_schema(annotation: Any) -> dict[str, Any]:
         return json_schema(arguments[0])
     if origin is Literal:
         kinds = {_SIMPLE.get(type(value)) for value in arguments}
-        return {"type": kinds.pop(), "enum": list(arguments)} if len(kinds) == 1 else {"enum": list(arguments)}
+        kind = {"type": kinds.pop()} if len(kinds) == 1 else {}
+        return {**kind, "enum": list(arguments)}
     if origin in (typing.Union, types.UnionType):
         return _union_schema(arguments)
     plain = origin or annotation
