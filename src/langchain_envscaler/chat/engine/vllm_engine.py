@@ -116,7 +116,7 @@ async def _make(args: "AsyncEngineArgs") -> "AsyncLLM":
 
 
 class _Held:
-    """Holds vLLM's engine up to its shutdown: left to the interpreter's end, its own clean-up fails noisily."""
+    """Holds vLLM's engine up to its shutdown; left to the interpreter's end, it would clean up noisily."""
 
     def __init__(self, llm: "AsyncLLM") -> None:
         self.llm = llm
