@@ -8,7 +8,7 @@ for: sampling, elicitation, completion, binary content, resources that belong to
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,26 @@ class Fixture:
         return "ok"
 '''
 
+# A schema with the keywords whose survival the suite looks for.
 SCHEMA_2020_12 = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",
     "$defs": {
         "address": {
+            "$anchor": "place",
             "type": "object",
             "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
         }
     },
-    "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "by": {"enum": ["mail", "visit"]},
+    },
+    "allOf": [{"anyOf": [{"required": ["name"]}, {"required": ["address"]}]}],
+    "if": {"properties": {"by": {"const": "mail"}}, "required": ["by"]},
+    "then": {"required": ["address"]},
+    "else": {"required": ["name"]},
     "additionalProperties": False,
 }
 
@@ -106,13 +116,15 @@ FOR_2026_07_28 = [
 ]
 
 
-@pytest.fixture
-async def endpoint(tmp_path: Path, run_app: Callable[[ASGIApp], str]) -> str:
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory, run_app: Callable[[ASGIApp], str]) -> Iterator[str]:
     """The address of an episode of the suite's fixture environment."""
-    (tmp_path / "env_metadata.json").write_text(json.dumps([FIXTURE]))
-    service = EpisodeService(Catalog.load(tmp_path))
-    async with httpx2.AsyncClient(base_url=run_app(create_app(service)), timeout=20) as http:
-        return str((await http.post("/episodes", json={"env_id": "fixture"})).json()["url"])
+    folder = tmp_path_factory.mktemp("fixture")
+    (folder / "env_metadata.json").write_text(json.dumps([FIXTURE]))
+    with EpisodeService(Catalog.load(folder)) as service:
+        url = run_app(create_app(service))
+        started = httpx2.post(f"{url}/episodes", json={"env_id": "fixture"}, timeout=20)
+        yield str(started.json()["url"])
 
 
 async def _run(*command: str) -> str:
