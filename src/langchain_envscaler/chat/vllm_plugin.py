@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from langchain_core.messages import ToolCall as LangChainCall
 from vllm.entrypoints.generate.base.protocol import (
     DeltaFunctionCall,
     DeltaMessage,
@@ -167,11 +168,11 @@ class EnvScalerToolParser(ToolParser):  # type: ignore[misc]
         """The calls and the text that a piece of an answer makes certain; a call comes whole."""
         if self._reader is None:
             self._reader = _answer_reader(request)
-        return self._noted(_message(self._reader.feed(delta_text)))
+        return self._noted(self._reader.feed(delta_text))
 
     def finish_streaming(self) -> DeltaMessage | None:
         """What the end of the answer makes certain."""
-        return self._noted(_message(self._reader.close())) if self._reader else None
+        return self._noted(self._reader.close()) if self._reader else None
 
     def get_structural_tag(
         self, request: Any, *, reasoning: bool = False, strict_level: Any = ToolStrictLevel.AUTO
@@ -191,8 +192,9 @@ class EnvScalerToolParser(ToolParser):  # type: ignore[misc]
             return None
         return StructuralTag.model_validate(structural_tag(constraint, fixed_json))
 
-    def _noted(self, message: DeltaMessage | None) -> DeltaMessage | None:
-        """vLLM looks here for whether an answer had calls, and whether all of each was streamed."""
+    def _noted(self, deltas: Iterable[OutputDelta]) -> DeltaMessage | None:
+        """The deltas as a message; its calls are noted where vLLM looks for what was streamed of each."""
+        message = _message(deltas, first_index=len(self.prev_tool_call_arr))
         for call in message.tool_calls if message else ():
             self.prev_tool_call_arr.append({"name": call.function.name, "arguments": call.function.arguments})
             self.streamed_args_for_tool.append(call.function.arguments)
@@ -226,13 +228,14 @@ def _answer_reader(request: Any) -> OutputReader:
     return reader
 
 
-def _message(deltas: Iterable[OutputDelta]) -> DeltaMessage | None:
+def _message(deltas: Iterable[OutputDelta], *, first_index: int = 0) -> DeltaMessage | None:
+    """The deltas as one message; an invalid call is text in it, and takes no index."""
     message = DeltaMessage()
     for delta in deltas:
         message.reasoning = (message.reasoning or "") + delta.reasoning or None
         message.content = (message.content or "") + _content(delta) or None
         if delta.tool_call:
-            message.tool_calls.append(_tool_call(delta))
+            message.tool_calls.append(_tool_call(delta.tool_call, first_index + len(message.tool_calls)))
     is_empty = not (message.reasoning or message.content or message.tool_calls)
     return None if is_empty else message
 
@@ -243,13 +246,10 @@ def _content(delta: OutputDelta) -> str:
     return delta.content
 
 
-def _tool_call(delta: OutputDelta) -> DeltaToolCall:
-    call = delta.tool_call
-    if call is None:
-        raise RuntimeError("expected a delta with a call")
+def _tool_call(call: LangChainCall, index: int) -> DeltaToolCall:
     arguments = json.dumps(call["args"], ensure_ascii=False)
     function = DeltaFunctionCall(name=call["name"], arguments=arguments)
-    return DeltaToolCall(id=call["id"], type="function", index=delta.index, function=function)
+    return DeltaToolCall(id=call["id"], type="function", index=index, function=function)
 
 
 def _raw_answer(deltas: Iterable[OutputDelta]) -> str:
