@@ -16,6 +16,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from langchain_envscaler.environments.catalog import Catalog
+from langchain_envscaler.environments.service import EpisodeService
+
 SERVERS = Path(__file__).parent / "servers"
 STARTUP_SECONDS = 20.0
 
@@ -187,3 +190,84 @@ def http_workshop(journal: Journal) -> Iterator[Callable[..., Any]]:
     for process in processes:
         process.kill()
         process.wait(STARTUP_SECONDS)
+
+
+WORDS_CODE = '''
+import uuid
+
+
+class Words:
+    """A list of words, whose order tells which calls made it and on which way."""
+
+    def __init__(self, init_config):
+        self.words = list(init_config.get("words", []))
+
+    def append(self, word):
+        self.words.append(word)
+        return {"success": True, "count": len(self.words)}
+
+    def show(self):
+        return list(self.words)
+
+    def token(self):
+        self.words.append(str(uuid.uuid4()))
+        return self.words[-1]
+
+    def fail(self, reason):
+        self.words.append("failed")
+        raise ValueError(reason)
+'''
+
+
+def _words_tool(name: str, *parameters: str) -> dict[str, Any]:
+    properties = {parameter: {"type": "string"} for parameter in parameters}
+    schema = {"type": "object", "properties": properties, "required": list(parameters)}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": f"{name.title()}.", "parameters": schema},
+    }
+
+
+@pytest.fixture(scope="session")
+def words_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of EnvScaler files: an environment that is a list of words, with one scenario."""
+    environment = {
+        "env_id": "words",
+        "environment_summary": "A list of words.",
+        "environment_introduction": "You keep a list of words.",
+        "constraints_rules": ["Words are only ever added."],
+        "env_class_name": "Words",
+        "env_class_code": WORDS_CODE,
+        "tools": [
+            _words_tool("append", "word"),
+            _words_tool("show"),
+            _words_tool("token"),
+            _words_tool("fail", "reason"),
+        ],
+    }
+    check = 'def check_func(final_state):\n    return final_state["words"] == ["a", "b"]'
+    scenario = {
+        "env_id": "words",
+        "env_class_name": "Words",
+        "task_id": "ab",
+        "init_config": {},
+        "task": "Make the list a, b.",
+        "checklist_with_func": [{"check_item": "the list is a, b", "check_func": check}],
+    }
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "env_metadata.json").write_text(json.dumps({"words": environment}))
+    (folder / "scenario_metadata.json").write_text(json.dumps([scenario]))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def catalog(words_folder: Path) -> Catalog:
+    catalog = Catalog.load(words_folder)
+    assert not catalog.problems
+    return catalog
+
+
+@pytest.fixture
+def service(catalog: Catalog) -> Iterator[EpisodeService]:
+    with EpisodeService(catalog) as service:
+        yield service

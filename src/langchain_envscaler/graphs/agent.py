@@ -17,11 +17,11 @@ from langgraph.types import Checkpointer
 
 from langchain_envscaler.graphs.checkpoints import open_checkpointer
 from langchain_envscaler.graphs.limits import LimitsMiddleware
-from langchain_envscaler.graphs.middleware import ExactSchemasMiddleware, MCPToolsMiddleware
+from langchain_envscaler.graphs.middleware import ExactSchemasMiddleware, MCPToolsMiddleware, ToolsetSource
 from langchain_envscaler.graphs.targets import MCPSource
 from langchain_envscaler.graphs.toolset import MCPToolset
 
-__all__ = ["create_tool_agent"]
+__all__ = ["assemble", "create_tool_agent"]
 
 
 def create_tool_agent(
@@ -70,16 +70,59 @@ def create_tool_agent(
         UsageError: No server, or two of one name.
         DataError: A configuration of no known form.
     """
+    return assemble(
+        model,
+        mcp if isinstance(mcp, MCPToolset) else MCPToolset(mcp),
+        system_prompt=system_prompt,
+        checkpointer=checkpointer,
+        tools=tools,
+        middleware=middleware,
+        response_format=response_format,
+        context_schema=context_schema,
+        store=store,
+        instructions=instructions,
+        max_steps=max_steps,
+        max_tokens=max_tokens,
+        max_errors=max_errors,
+        name=name,
+    )
+
+
+def assemble(
+    model: str | BaseChatModel,
+    toolsets: ToolsetSource | MCPToolset,
+    *,
+    system_prompt: str | SystemMessage | None = None,
+    checkpointer: Checkpointer | str | Path = None,
+    tools: Sequence[BaseTool | Callable[..., Any]] = (),
+    outer: Sequence[AgentMiddleware[Any, Any]] = (),
+    middleware: Sequence[AgentMiddleware[Any, Any]] = (),
+    response_format: ResponseFormat[Any] | type[Any] | dict[str, Any] | None = None,
+    context_schema: type[Any] | None = None,
+    store: BaseStore | None = None,
+    instructions: bool = True,
+    max_steps: int | None = None,
+    max_tokens: int | None = None,
+    max_errors: int | None = None,
+    name: str | None = None,
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Put an agent together out of a toolset, or of what tells which toolset a thread has.
+
+    Args:
+        outer: Middleware around all other.
+
+    The other arguments are those of `create_tool_agent`.
+    """
     if isinstance(checkpointer, (str, Path)):
         checkpointer = open_checkpointer(checkpointer)
-    toolset = mcp if isinstance(mcp, MCPToolset) else MCPToolset(mcp)
     graph = create_agent(
         model,
         list(tools),
         system_prompt=system_prompt,
         middleware=[
+            *outer,
             LimitsMiddleware(max_steps=max_steps, max_tokens=max_tokens, max_errors=max_errors),
-            MCPToolsMiddleware(toolset, instructions=instructions),
+            MCPToolsMiddleware(toolsets, instructions=instructions),
             *middleware,
             ExactSchemasMiddleware(),
         ],

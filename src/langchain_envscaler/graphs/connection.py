@@ -90,6 +90,8 @@ class CallRequest:
     """Whether sending it twice has no other effect than sending it once."""
     input_responses: InputResponses | None = None
     request_state: str | None = None
+    other_call_id: str | None = None
+    """The identity to use where the first one belongs to another call already."""
 
 
 class Connection:

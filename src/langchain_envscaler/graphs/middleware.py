@@ -2,9 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Protocol
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
@@ -15,12 +15,38 @@ from langgraph.types import Command
 from langchain_envscaler.errors import UsageError
 from langchain_envscaler.graphs.calls import PendingCall
 from langchain_envscaler.graphs.ledger import CallLedger
+from langchain_envscaler.graphs.origins import afirst_places, first_places
 from langchain_envscaler.graphs.repair import close_open_calls
 from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, starts_turn
 from langchain_envscaler.graphs.tools import MCPTool, call_scope
 from langchain_envscaler.graphs.toolset import MCPToolset
 
-__all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware"]
+__all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware", "ToolsetSource"]
+
+
+class ToolsetSource(Protocol):
+    """Tells which toolset a thread has."""
+
+    def of(self, state: Any) -> MCPToolset:
+        """The toolset for a thread's state."""
+        ...
+
+    async def aof(self, state: Any) -> MCPToolset:
+        """As `of`."""
+        ...
+
+
+class OneToolset:
+    """The same toolset for every thread."""
+
+    def __init__(self, toolset: MCPToolset) -> None:
+        self._toolset = toolset
+
+    def of(self, state: Any) -> MCPToolset:
+        return self._toolset
+
+    async def aof(self, state: Any) -> MCPToolset:
+        return self._toolset
 
 
 class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
@@ -34,14 +60,15 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
 
     state_schema = ToolAgentState
 
-    def __init__(self, toolset: MCPToolset, *, instructions: bool = True) -> None:
+    def __init__(self, toolsets: ToolsetSource | MCPToolset, *, instructions: bool = True) -> None:
         """Give an agent a toolset's tools.
 
         Args:
+            toolsets: A toolset, or what tells which one a thread has.
             instructions: Add what the servers say about themselves to the system prompt.
         """
         super().__init__()
-        self.toolset = toolset
+        self._toolsets = OneToolset(toolsets) if isinstance(toolsets, MCPToolset) else toolsets
         self._instructions = instructions
         self._ledger = CallLedger()
 
@@ -50,25 +77,35 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
-        tools = self.toolset.get_tools(refresh=starts_turn(request.state["messages"]))
-        prepared = self._prepared(request, tools)
-        return self._finished(request, prepared, tools, handler(prepared))
+        toolset = self._toolsets.of(request.state)
+        tools = toolset.get_tools(refresh=starts_turn(request.state["messages"]))
+        prepared = self._prepared(request, toolset, tools)
+        places = _new_places(request, tools)
+        if places:
+            places |= _known_of(places, first_places())
+        return self._finished(request, prepared, places, handler(prepared))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
-        tools = await self.toolset.aget_tools(refresh=starts_turn(request.state["messages"]))
-        prepared = self._prepared(request, tools)
-        return self._finished(request, prepared, tools, await handler(prepared))
+        toolset = await self._toolsets.aof(request.state)
+        tools = await toolset.aget_tools(refresh=starts_turn(request.state["messages"]))
+        prepared = self._prepared(request, toolset, tools)
+        places = _new_places(request, tools)
+        if places:
+            places |= _known_of(places, await afirst_places())
+        return self._finished(request, prepared, places, await handler(prepared))
 
-    def _prepared(self, request: ModelRequest[Any], tools: Sequence[MCPTool]) -> ModelRequest[Any]:
+    def _prepared(
+        self, request: ModelRequest[Any], toolset: MCPToolset, tools: Sequence[MCPTool]
+    ) -> ModelRequest[Any]:
         _refuse_other_episodes(request.state.get("episodes") or {}, tools)
         changes: dict[str, Any] = {"tools": [*request.tools, *tools]}
         if (repaired := close_open_calls(request.messages)) is not None:
             changes["messages"] = repaired
-        if self._instructions and (instructions := self.toolset.instructions):
+        if self._instructions and (instructions := toolset.instructions):
             changes["system_message"] = _with_instructions(request.system_message, instructions)
         return request.override(**changes)
 
@@ -76,7 +113,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         self,
         request: ModelRequest[Any],
         prepared: ModelRequest[Any],
-        tools: Sequence[MCPTool],
+        places: dict[str, EpisodePlace],
         response: ModelResponse[Any],
     ) -> ExtendedModelResponse[Any]:
         update: dict[str, Any] = {}
@@ -87,9 +124,8 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         if prepared.messages is not request.messages:
             repaired = prepared.messages
             update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *response.result]
-        places = request.state.get("episodes") or {}
-        if found := {server: place for server, place in _places(tools).items() if server not in places}:
-            update["episodes"] = found
+        if places:
+            update["episodes"] = places
         command = Command(update=update) if update else None
         return ExtendedModelResponse(model_response=response, command=command)
 
@@ -102,7 +138,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         if request.tool is not None:
             return handler(request)
-        call = PendingCall.of(request, self.toolset.get_tools())
+        call = PendingCall.of(request, self._toolsets.of(request.state).get_tools())
         with self._ledger.making(call.key) as is_new:
             if (earlier := self._earlier(call)) is not None:
                 earlier.result()
@@ -118,7 +154,8 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         if request.tool is not None:
             return await handler(request)
-        call = PendingCall.of(request, await self.toolset.aget_tools())
+        toolset = await self._toolsets.aof(request.state)
+        call = PendingCall.of(request, await toolset.aget_tools())
         with self._ledger.making(call.key) as is_new:
             if (earlier := self._earlier(call)) is not None:
                 await asyncio.shield(asyncio.wrap_future(earlier))
@@ -165,6 +202,23 @@ def _places(tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
         tool.ref.server: EpisodePlace(episode_id=tool.ref.episode_id, revision=tool.ref.revision or 0)
         for tool in tools
         if tool.ref.episode_id is not None
+    }
+
+
+def _new_places(request: ModelRequest[Any], tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
+    """The places that the thread's state does not hold yet."""
+    known = request.state.get("episodes") or {}
+    return {server: place for server, place in _places(tools).items() if server not in known}
+
+
+def _known_of(
+    places: Mapping[str, EpisodePlace], known: Mapping[str, EpisodePlace]
+) -> dict[str, EpisodePlace]:
+    """Those of the known places that are in the same episodes."""
+    return {
+        server: known[server]
+        for server, place in places.items()
+        if server in known and known[server]["episode_id"] == place["episode_id"]
     }
 
 

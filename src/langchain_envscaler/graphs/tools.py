@@ -5,17 +5,17 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import CallToolResult, InputRequiredResult, Tool
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, InputRequiredResult, Tool
 from pydantic import PrivateAttr
 
-from langchain_envscaler.errors import EnvScalerError, UsageError
+from langchain_envscaler.errors import EnvScalerError, InfrastructureError, UsageError
 from langchain_envscaler.graphs.connection import (
     CallLostError,
     CallRequest,
@@ -207,6 +207,11 @@ class MCPTool(BaseTool):
             timeout=self._ref.timeout,
             progress=_progress(scope.on_progress, self.name, call_id, deliver),
             repeatable=self._ref.repeatable,
+            other_call_id=(
+                f"{call_id}@{scope.message_id}"
+                if self._ref.episode_id is not None and scope.message_id
+                else None
+            ),
         )
 
     def _answered(self, result: CallToolResult) -> Any:
@@ -230,10 +235,15 @@ class MCPTool(BaseTool):
         An episode's server that cannot be reached ends the run instead: nothing is lost by that, since the
         run can be resumed and the call's identity lets it happen once.
         """
-        if isinstance(error, UsageError) or (
-            self._ref.episode_id is not None and isinstance(error, (ServerUnavailableError, CallLostError))
-        ):
+        if isinstance(error, UsageError):
             raise error
+        if self._ref.episode_id is not None:
+            if isinstance(error, (ServerUnavailableError, CallLostError)):
+                raise error
+            if isinstance(error, MCPError) and error.code == INTERNAL_ERROR:
+                raise InfrastructureError(
+                    f"expected server {self._ref.server!r} to carry out a call, found: {error.error.message}"
+                ) from error
         text = _explained(error, self._ref)
         call_id = _CALL_ID.get()
         if call_id is None:
@@ -242,7 +252,15 @@ class MCPTool(BaseTool):
 
 
 async def _send(pool: ConnectionPool, ref: ToolRef, request: CallRequest) -> CallToolResult:
-    result = await pool[ref.server].call(request)
+    try:
+        result = await pool[ref.server].call(request)
+    except MCPError as error:
+        if error.code != INVALID_PARAMS or request.other_call_id is None:
+            raise
+        # Some models number their calls, so that a fork may give another call an id that was used there. The
+        # second identity is as fixed as the first: a call that is made again finds its result under it.
+        meta = {**(request.meta or {}), CALL_ID: request.other_call_id}
+        result = await pool[ref.server].call(replace(request, meta=meta, other_call_id=None))
     if isinstance(result, InputRequiredResult):
         raise UsageError(f"expected a result of the tool {ref.name!r}, found a question to a person")
     return result
