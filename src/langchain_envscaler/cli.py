@@ -352,9 +352,7 @@ def serve(
     env: Annotated[
         str | None, typer.Argument(metavar="[ENV]", help="The environment of a stdio server.")
     ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="ID", help="The task whose state the episode starts from.")
-    ] = None,
+    task: TaskOption = None,
     http: Annotated[bool, typer.Option("--http", help="Serve all environments over HTTP instead.")] = False,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -427,9 +425,11 @@ def serve(
         )
     from langchain_envscaler.mcp.stdio import serve as serve_stdio
 
+    scenarios = catalog.scenarios_of(env)
     serve_stdio(
         env,
-        task,
+        # An environment's state is a task's; without one there would be nothing in it.
+        task or (scenarios[0].task_id if scenarios else None),
         catalog=catalog,
         episode_id=episode_id,
         store=store,
