@@ -18,7 +18,7 @@ from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 from langchain_envscaler.mcp.server import create_server
 
-SAMPLE = slice(0, 132, 22)
+SAMPLE = slice(0, 132, 44)
 
 
 @pytest.fixture(scope="module")

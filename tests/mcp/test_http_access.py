@@ -1,5 +1,6 @@
 """Who may do what over HTTP: tokens, principals, limits."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -148,6 +149,8 @@ async def test_metrics_count_starts_and_refusals(
     assert started.status_code == 429
     assert 'envscaler_episodes_started_total{env_id="counter"} 2.0' in text
     assert "envscaler_episodes_refused_total 1.0" in text
+    assert re.search(r"^envscaler_episodes [1-9]", text, re.MULTILINE)
+    assert re.search(r"^envscaler_episodes_awake [1-9]", text, re.MULTILINE)
     assert 'envscaler_http_requests_total{method="POST",route="/episodes",status="201"} 2.0' in text
 
 

@@ -11,6 +11,7 @@ from fastmcp import Client as FastClient
 from mcp import Client
 from starlette.types import ASGIApp
 
+from langchain_envscaler.environments.catalog import Catalog
 from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.mcp.app import create_app
 
@@ -155,3 +156,18 @@ async def test_a_long_call_reports_progress(url: str, mode: str, monkeypatch: py
         await client.call_tool("wait", {"seconds": 1}, progress_callback=note)
     assert reported
     assert reported == sorted(reported)
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+async def test_an_episode_that_was_put_to_sleep_comes_back_when_called(
+    catalog: Catalog, run_app: RunApp, mode: str
+) -> None:
+    with EpisodeService(catalog, max_awake=1) as service:
+        url = run_app(create_app(service))
+        first, second = await _start(url), await _start(url)
+        async with Client(first, mode=mode) as client:
+            await client.call_tool("add", {"amount": 1})
+            async with Client(second, mode=mode) as other:
+                await other.call_tool("show")
+            assert not service.get(first.split("/")[-2]).is_awake
+            assert _text(await client.call_tool("show")) == "2"

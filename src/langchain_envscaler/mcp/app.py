@@ -95,6 +95,8 @@ def create_app(
         access_log: Write one log line for each request.
     """
     metrics = Metrics()
+    metrics.watch("envscaler_episodes", "Episodes that the store keeps", service.count)
+    metrics.watch("envscaler_episodes_awake", "Episodes that have a process", lambda: len(service.awake()))
     desk = EpisodeDesk(service, metrics, public_url=public_url, max_per_principal=max_episodes_per_principal)
     lobby = Lobby(service.catalog, desk, control=control)
     episode_mcp = _mcp(_episode_server(desk, metrics, control, strict_arguments), max_body)
@@ -222,6 +224,6 @@ class _OperatorApi:
     @operation(Shape("GET", "/metrics", "text/plain"))
     async def metrics(self, _: Call[NoQuery, None]) -> Response:
         """Prometheus metrics."""
-        return Response(
-            generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
-        )
+        # In a thread, since the gauges ask the store.
+        text = await asyncio.to_thread(generate_latest, self._metrics.registry)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})

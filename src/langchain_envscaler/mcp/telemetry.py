@@ -63,16 +63,10 @@ class Metrics:
         self.refused = Counter(
             "envscaler_episodes_refused", "Episodes refused because of a limit", registry=self.registry
         )
-        self.evaluations = Counter(
-            "envscaler_evaluations", "Evaluations by outcome", ("outcome",), registry=self.registry
-        )
-        self._gauges: list[Gauge] = []
 
     def watch(self, name: str, documentation: str, value: Callable[[], float]) -> None:
         """Add a gauge that is read whenever the metrics are."""
-        gauge = Gauge(name, documentation, registry=self.registry)
-        gauge.set_function(value)
-        self._gauges.append(gauge)
+        Gauge(name, documentation, registry=self.registry).set_function(value)
 
 
 EpisodeOf: TypeAlias = "Callable[[ServerRequestContext[Any, Any]], Episode]"
