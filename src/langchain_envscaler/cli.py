@@ -5,6 +5,7 @@ Exit codes: 0 the work was done (whatever the reward), 1 the work failed, 2 wron
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import StrEnum
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from langchain_envscaler.errors import EnvScalerError, UsageError
+from langchain_envscaler.mcp.client_kinds import Client
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -448,7 +450,7 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
     from langchain_envscaler.environments.catalog import Catalog
     from langchain_envscaler.environments.service import EpisodeService
-    from langchain_envscaler.runs import default_home
+    from langchain_envscaler.home import default_home
 
     with EpisodeService(Catalog()) as service:
         isolation = service.isolation
@@ -468,6 +470,74 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
     from langchain_envscaler.console import show_doctor
 
     show_doctor(_console(), record)
+
+
+@app.command()
+def install(
+    client: Annotated[Client, typer.Argument(help="The application to set up.")],
+    env: EnvArgument,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="ID", help="The task whose state the episode starts from.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The server's name in the application; ENV if left out.")
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--uninstall", help="Take the server out; its episode is kept.")
+    ] = False,
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print what would be written, and write nothing.")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="PATH", help="The configuration file; the user's if left out."),
+    ] = None,
+    episode_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The episode to go on with, or a new one's name, to begin anew."),
+    ] = None,
+    data: DataOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set up an application (Claude Desktop, Claude Code, Cursor, VS Code) to use an environment.
+
+    The episode is kept: each time that the application starts the server, it goes on where it was.
+    """
+    from langchain_envscaler.home import EPISODES, default_home
+    from langchain_envscaler.mcp import install as clients
+
+    if remove and only_print:
+        raise UsageError("expected one of --print and --uninstall, found both; leave one out")
+    file = config or Path(clients.config_path(client, platform=sys.platform, environ=os.environ))
+    name = name or env
+    record: dict[str, Any] = {"client": client.value, "name": name}
+    if remove:
+        change = clients.uninstall(client, name, file.absolute())
+        done = "Removed" if change.changed else "Not there:"
+    else:
+        catalog = _catalog(data)
+        catalog.environment(env)
+        if task is not None:
+            catalog.scenario(env, task)
+        store = (home or default_home()).absolute() / EPISODES
+        entry = clients.server_entry(client, env, task, store=store, episode_id=episode_id, data=data or ())
+        if only_print:
+            print(json.dumps({client.section: {name: entry}}, ensure_ascii=False, indent=2))
+            print(f"For {file.absolute()}", file=sys.stderr)
+            return
+        record["entry"] = entry
+        change = clients.install(client, name, entry, file.absolute())
+        done = "Wrote" if change.changed else "Already there:"
+    if as_json:
+        paths = {"config": str(change.config), "backup": str(change.backup) if change.backup else None}
+        _print_json({**record, **paths, "changed": change.changed})
+        return
+    print(f"{done} server {name} in {change.config}")
+    if change.backup:
+        print(f"Before: {change.backup}")
+    if change.changed:
+        print("The application sees it when it is started again.")
 
 
 def _announce(url: str, as_json: bool) -> None:

@@ -4,7 +4,6 @@ The environment runs in a server process of its own, reached over MCP; the threa
 episode's journal are two SQLite files in one folder, so a run that was killed goes on where it was.
 """
 
-import os
 import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -27,6 +26,7 @@ from langchain_envscaler.graphs.agent import create_tool_agent
 from langchain_envscaler.graphs.checkpoints import open_checkpointer
 from langchain_envscaler.graphs.reference import MODEL_NAME, reference_model
 from langchain_envscaler.graphs.toolset import MCPToolset
+from langchain_envscaler.home import EPISODES, default_home
 
 if TYPE_CHECKING:
     from langchain_envscaler.environments.catalog import Catalog
@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 THREADS = "threads.sqlite"
-EPISODES = "episodes.sqlite"
 _RECORD_KEY = "envscaler_thread"
 
 SYSTEM_PROMPT = (
@@ -53,15 +52,6 @@ SYSTEM_PROMPT = (
     "answer with a message that says Task Completed; if it cannot be done, with one that says Task Failed "
     "and why."
 )
-
-
-def default_home() -> Path:
-    """The folder of threads and episodes: $ENVSCALER_HOME, else the user's state folder of this system."""
-    if named := os.environ.get("ENVSCALER_HOME"):
-        return Path(named).expanduser().absolute()
-    from platformdirs import user_state_path
-
-    return user_state_path("envscaler", appauthor=False)
 
 
 class ModelChoice(BaseModel):

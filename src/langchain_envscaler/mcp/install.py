@@ -5,6 +5,7 @@ in an entry is absolute. It also starts a new process whenever it likes, so an e
 episode: the next process goes on where the last one was.
 """
 
+import hashlib
 import os
 import shutil
 import sys
@@ -12,11 +13,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from langchain_envscaler.errors import DataError, InfrastructureError, UsageError
+from langchain_envscaler.mcp.client_kinds import Client
 from langchain_envscaler.mcp.config_edit import remove_entry, set_entry
 from langchain_envscaler.mcp.config_text import decode_config
 
@@ -24,20 +25,6 @@ __all__ = ["Change", "Client", "config_path", "install", "server_entry", "uninst
 
 _BACKUP_SUFFIX = ".envscaler-backup"
 _MAX_NAME_LENGTH = 64
-
-
-class Client(StrEnum):
-    """An application that starts MCP servers itself."""
-
-    claude_desktop = "claude-desktop"
-    claude_code = "claude-code"
-    cursor = "cursor"
-    vscode = "vscode"
-
-    @property
-    def section(self) -> str:
-        """The key of its configuration under which servers stand."""
-        return "servers" if self is Client.vscode else "mcpServers"
 
 
 @dataclass(frozen=True)
@@ -115,7 +102,7 @@ def server_entry(
         data: Folders of EnvScaler files that the environment is looked up in.
         python: The interpreter in which this package is installed.
     """
-    episode = episode_id or ".".join(part for part in (client.value, env_id, task_id) if part)
+    episode = episode_id or _episode_of(client, env_id, task_id)
     arguments = [
         # Without -P Python would import from the folder that the client happens to stand in.
         *("-P", "-m", "langchain_envscaler", "serve", env_id),
@@ -163,6 +150,15 @@ def uninstall(client: Client, name: str, config: Path) -> Change:
         return remove_entry(text, client.section, name, str(config))
 
     return _rewrite(config, edit) if config.exists() else Change(config, changed=False, backup=None)
+
+
+def _episode_of(client: Client, env_id: str, task_id: str | None) -> str:
+    name = ".".join(part for part in (client.value, env_id, task_id) if part)
+    fit = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
+    if fit == name and len(name) <= _MAX_NAME_LENGTH:
+        return name
+    # Names that were cut or changed must not meet.
+    return f"{fit[: _MAX_NAME_LENGTH - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def _check_name(name: str) -> None:
