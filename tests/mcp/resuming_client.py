@@ -1,7 +1,7 @@
 """A client process that survives its own death: it plays a script of calls and writes down what each gave.
 
-Started again with the same notes, it goes on behind the last of them, and gives a call that it knows no answer
-of the same identity again. It needs the standard library only, so that it starts in no time.
+Started again with the same notes, it goes on behind the last of them; a call whose answer it does not know is
+made again with the same identity. It needs the standard library only, so that it starts in no time.
 
 Run with one argument, JSON: `servers` (MCP addresses), `turns` (the server that each call goes to), `calls`
 (`name` and `arguments`, where `{"of": CALL, "key": KEY}` stands for a part of what an earlier call gave),

