@@ -48,6 +48,12 @@ DataOption = Annotated[
 TaskOption = Annotated[
     str | None, typer.Option("--task", metavar="ID", help="A task of the environment; the first if left out.")
 ]
+StartOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="ID", help="The task whose state the episode starts from; the first if left out."
+    ),
+]
 ModelOption = Annotated[
     str,
     typer.Option(
@@ -476,9 +482,7 @@ def doctor(home: HomeOption = None, as_json: JsonOption = False) -> None:
 def install(
     client: Annotated[Client, typer.Argument(help="The application to set up.")],
     env: EnvArgument,
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="ID", help="The task whose state the episode starts from.")
-    ] = None,
+    task: StartOption = None,
     name: Annotated[
         str | None, typer.Option("--name", help="The server's name in the application; ENV if left out.")
     ] = None,
@@ -516,10 +520,7 @@ def install(
         change = clients.uninstall(client, name, file.absolute())
         done = "Removed" if change.changed else "Not there:"
     else:
-        catalog = _catalog(data)
-        catalog.environment(env)
-        if task is not None:
-            catalog.scenario(env, task)
+        task = _start_of(_catalog(data), env, task)
         store = (home or default_home()).absolute() / EPISODES
         entry = clients.server_entry(client, env, task, store=store, episode_id=episode_id, data=data or ())
         if only_print:
@@ -538,6 +539,37 @@ def install(
         print(f"Before: {change.backup}")
     if change.changed:
         print("The application sees it when it is started again.")
+
+
+@app.command()
+def bundle(
+    env: EnvArgument,
+    task: StartOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; ENV.mcpb if left out.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pack an environment into an MCP bundle (.mcpb), which desktop applications install by themselves."""
+    from langchain_envscaler.mcp.bundle import write_bundle
+
+    catalog = _catalog(data)
+    task = _start_of(catalog, env, task)
+    file = (out or Path(f"{env}.mcpb")).absolute()
+    write_bundle(catalog, env, task, file)
+    if as_json:
+        _print_json({"bundle": str(file), "env_id": env, "task_id": task, "bytes": file.stat().st_size})
+    else:
+        print(f"Wrote {file}; open it with the application.")
+
+
+def _start_of(catalog: "Catalog", env: str, task: str | None) -> str | None:
+    """The task whose state an episode starts from: the first one's, since most states without one are empty."""
+    catalog.environment(env)
+    if task is not None:
+        return catalog.scenario(env, task).task_id
+    return next((scenario.task_id for scenario in catalog.scenarios_of(env)), None)
 
 
 def _announce(url: str, as_json: bool) -> None:

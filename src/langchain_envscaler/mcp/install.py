@@ -21,7 +21,7 @@ from langchain_envscaler.mcp.client_kinds import Client
 from langchain_envscaler.mcp.config_edit import remove_entry, set_entry
 from langchain_envscaler.mcp.config_text import decode_config
 
-__all__ = ["Change", "Client", "config_path", "install", "server_entry", "uninstall"]
+__all__ = ["Change", "Client", "config_path", "episode_of", "install", "server_entry", "uninstall"]
 
 _BACKUP_SUFFIX = ".envscaler-backup"
 _MAX_NAME_LENGTH = 64
@@ -102,7 +102,7 @@ def server_entry(
         data: Folders of EnvScaler files that the environment is looked up in.
         python: The interpreter in which this package is installed.
     """
-    episode = episode_id or _episode_of(client, env_id, task_id)
+    episode = episode_id or episode_of(client.value, env_id, task_id)
     arguments = [
         # Without -P Python would import from the folder that the client happens to stand in.
         *("-P", "-m", "langchain_envscaler", "serve", env_id),
@@ -114,6 +114,16 @@ def server_entry(
     # Not resolved: the interpreter of a virtual environment is a link, and only as such finds its packages.
     entry: dict[str, Any] = {"command": os.path.abspath(python), "args": arguments}
     return entry if client in (Client.claude_desktop, Client.cursor) else {"type": "stdio", **entry}
+
+
+def episode_of(user: str, env_id: str, task_id: str | None) -> str:
+    """An episode's name that belongs to one user of the store (an application, a bundle), environment and task."""
+    name = ".".join(part for part in (user, env_id, task_id) if part)
+    fit = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
+    if fit == name and len(name) <= _MAX_NAME_LENGTH:
+        return name
+    # Names that were cut or changed must not meet.
+    return f"{fit[: _MAX_NAME_LENGTH - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def install(client: Client, name: str, entry: Mapping[str, Any], config: Path) -> Change:
@@ -150,15 +160,6 @@ def uninstall(client: Client, name: str, config: Path) -> Change:
         return remove_entry(text, client.section, name, str(config))
 
     return _rewrite(config, edit) if config.exists() else Change(config, changed=False, backup=None)
-
-
-def _episode_of(client: Client, env_id: str, task_id: str | None) -> str:
-    name = ".".join(part for part in (client.value, env_id, task_id) if part)
-    fit = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
-    if fit == name and len(name) <= _MAX_NAME_LENGTH:
-        return name
-    # Names that were cut or changed must not meet.
-    return f"{fit[: _MAX_NAME_LENGTH - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def _check_name(name: str) -> None:
