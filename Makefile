@@ -54,8 +54,10 @@ test: $(VENV)/.installed-tests
 test-transformers: $(VENV)/.installed-transformers
 	$(PYTEST) -m transformers
 
-test-vllm: $(VENV)/.installed-transformers
-	$(PYTEST) -m vllm --timeout 900
+# vLLM pins too much to share an environment, so it has one of its own.
+test-vllm:
+	@PYTHON=$(PYTHON) .ci/vllm-environment .cache/vllm
+	.cache/vllm/bin/python -m pytest -m vllm --timeout 900
 
 test-node: $(VENV)/.installed-tests
 	$(PYTEST) -m node
