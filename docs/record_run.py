@@ -1,6 +1,6 @@
 """Record the picture of a run that README shows: a real run, its terminal output as an SVG.
 
-    python docs/record_run.py
+python docs/record_run.py
 """
 
 import asyncio
