@@ -1,4 +1,4 @@
-"""What the tests of environments share: environments from a few lines of code, and services that are closed."""
+"""What the tests of environments share: environments from a few lines of code, and a service."""
 
 from collections.abc import Callable, Iterator
 from textwrap import dedent
