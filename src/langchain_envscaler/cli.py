@@ -565,7 +565,7 @@ def bundle(
 
 
 def _start_of(catalog: "Catalog", env: str, task: str | None) -> str | None:
-    """The task whose state an episode starts from: the first one's, since most states without one are empty."""
+    """The task that an episode starts from; the first one, since the state without a task is mostly empty."""
     catalog.environment(env)
     if task is not None:
         return catalog.scenario(env, task).task_id

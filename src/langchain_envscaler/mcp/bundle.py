@@ -1,8 +1,8 @@
 """An environment as an MCP bundle (.mcpb): one file that a desktop client installs by itself.
 
-A bundle holds a manifest, this package's own server code, the environment with its scenarios, and the names of
-the libraries that the server needs. The client's own `uv` fetches those and a Python when the bundle is first
-started, because libraries with machine code in them would tie a bundle to one system.
+A bundle holds a manifest, this package's own server code, the environment with its scenarios, and the names
+of the libraries that the server needs. The client's own `uv` fetches those and a Python when the bundle is
+first started, because libraries with machine code in them would tie a bundle to one system.
 """
 
 import io

@@ -117,7 +117,7 @@ def server_entry(
 
 
 def episode_of(user: str, env_id: str, task_id: str | None) -> str:
-    """An episode's name that belongs to one user of the store (an application, a bundle), environment and task."""
+    """The name of the episode that one user of a store (an application, a bundle) has of an environment."""
     name = ".".join(part for part in (user, env_id, task_id) if part)
     fit = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name)
     if fit == name and len(name) <= _MAX_NAME_LENGTH:
