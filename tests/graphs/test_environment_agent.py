@@ -141,7 +141,7 @@ def test_a_user_may_be_a_list_of_messages_in_synchronous_code(service, scripted)
 
 async def test_a_user_may_be_a_function_of_the_conversation(service, scripted):
     graph = create_conversation(
-        scripted("A.", "B."), lambda messages: f"{len(messages)}", "words", worlds=service, max_turns=2
+        scripted("A.", "B."), lambda state: f"{len(state['messages'])}", "words", worlds=service, max_turns=2
     )
     state = await graph.ainvoke(EMPTY)
     assert [message.content for message in state["messages"]] == ["0", "A.", "2", "B."]

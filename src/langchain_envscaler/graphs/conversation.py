@@ -51,15 +51,16 @@ USER_PROMPT = (
 
 _GREETING = "Hello! How can I help you?"
 
-Script: TypeAlias = Callable[[Sequence[AnyMessage]], str]
-"""A user in code: the conversation so far in, the user's next message out."""
-
 
 class ConversationState(EnvironmentState):
     """The state of a conversation."""
 
     ended: NotRequired[str | None]
     """Why the conversation is over: "user" (the user said so) or "max_turns"."""
+
+
+Script: TypeAlias = Callable[[ConversationState], str]
+"""A user in code: the conversation's state in, the user's next message out."""
 
 
 class SimulatedUser(AgentMiddleware[ConversationState, Any, Any]):
@@ -77,7 +78,7 @@ class SimulatedUser(AgentMiddleware[ConversationState, Any, Any]):
         """Speak for the user.
 
         Args:
-            user: A chat model; or the user's messages in order; or a function of the conversation.
+            user: A chat model; or the user's messages in order; or a function of the conversation's state.
             prompt: What a model is told, with `{task}` and `{stop}` in it.
             max_turns: How many messages the user has, None for no limit.
         """
@@ -145,7 +146,7 @@ class SimulatedUser(AgentMiddleware[ConversationState, Any, Any]):
             turn = _turns(state)
             return self._user[turn] if turn < len(self._user) else STOP
         assert not isinstance(self._user, BaseChatModel)
-        return self._user(state["messages"])
+        return self._user(state)
 
     def _prompted(self, state: ConversationState) -> list[AnyMessage]:
         """The conversation as the user sees it: the agent's words are the other's, its tools are hidden."""
@@ -197,7 +198,7 @@ def create_conversation(
 
     Args:
         model: The agent's chat model, or its name as for `init_chat_model`.
-        user: The user: a chat model; its messages in order; or a function of the conversation.
+        user: The user: a chat model; its messages in order; or a function of the conversation's state.
         environment: The environment's id.
         task_id: The task (a scenario of the environment).
         evaluate: Run the task's checks when the conversation is over, into the state's `evaluation`.

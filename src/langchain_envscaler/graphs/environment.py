@@ -15,20 +15,20 @@ from langgraph.types import Checkpointer
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_envscaler.environments.catalog import Catalog
 from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.errors import UsageError
 from langchain_envscaler.graphs.agent import assemble
 from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState
 from langchain_envscaler.graphs.worlds import (
     ENVIRONMENT,
+    BundledWorlds,
     EpisodeToolsets,
     LocalWorlds,
     RemoteWorlds,
     WorldChoice,
     Worlds,
 )
-from langchain_envscaler.mcp.records import EpisodeRecord, EvaluationRecord
+from langchain_envscaler.mcp.records import EpisodeRecord
 
 __all__ = [
     "AGENT_PROMPT",
@@ -233,28 +233,7 @@ def worlds_of(worlds: EpisodeService | Worlds | str | None) -> Worlds:
         return RemoteWorlds(worlds)
     if isinstance(worlds, EpisodeService):
         return LocalWorlds(worlds)
-    return worlds if worlds is not None else _BundledWorlds()
-
-
-class _BundledWorlds:
-    """The bundled environments in this process, loaded when the first episode is started."""
-
-    def __init__(self) -> None:
-        self._worlds: LocalWorlds | None = None
-
-    async def start(self, choice: WorldChoice) -> EpisodeRecord:
-        return await self._local().start(choice)
-
-    async def source(self, episode_id: str) -> Any:
-        return await self._local().source(episode_id)
-
-    async def evaluate(self, episode_id: str, revision: int) -> EvaluationRecord:
-        return await self._local().evaluate(episode_id, revision)
-
-    def _local(self) -> LocalWorlds:
-        if self._worlds is None:
-            self._worlds = LocalWorlds(EpisodeService(Catalog.bundled()))
-        return self._worlds
+    return worlds if worlds is not None else BundledWorlds()
 
 
 def _place(state: EnvironmentState) -> EpisodePlace | None:

@@ -1,15 +1,18 @@
 """Where a graph's episodes come from: a service in this process, or a server elsewhere."""
 
+import asyncio
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx2
 from pydantic import BaseModel, ConfigDict
 
+from langchain_envscaler.environments.catalog import Catalog
 from langchain_envscaler.environments.service import EpisodeService
 from langchain_envscaler.errors import InfrastructureError, NotFoundError, UsageError
 from langchain_envscaler.graphs.loop import BackgroundLoop
@@ -18,7 +21,15 @@ from langchain_envscaler.graphs.toolset import MCPToolset
 from langchain_envscaler.mcp.clients import HttpServerEntry
 from langchain_envscaler.mcp.records import EpisodeRecord, EvaluationRecord
 
-__all__ = ["ENVIRONMENT", "EpisodeToolsets", "LocalWorlds", "RemoteWorlds", "WorldChoice", "Worlds"]
+__all__ = [
+    "ENVIRONMENT",
+    "BundledWorlds",
+    "EpisodeToolsets",
+    "LocalWorlds",
+    "RemoteWorlds",
+    "WorldChoice",
+    "Worlds",
+]
 
 ENVIRONMENT = "environment"
 """The name of the one server that a thread's own episode has."""
@@ -81,6 +92,41 @@ class LocalWorlds:
     async def evaluate(self, episode_id: str, revision: int) -> EvaluationRecord:
         episode = await self.service.aget(episode_id)
         return EvaluationRecord.of(episode_id, revision, await episode.aevaluate(revision))
+
+
+class BundledWorlds:
+    """The bundled environments in this process, loaded when they are first needed."""
+
+    def __init__(self, store: str | Path | None = None) -> None:
+        """Use the bundled environments.
+
+        Args:
+            store: Where episodes are kept, as for `EpisodeService`; without one they end with the process.
+        """
+        self._store = store
+        self._lock = threading.Lock()
+        self._worlds: LocalWorlds | None = None
+
+    async def start(self, choice: WorldChoice) -> EpisodeRecord:
+        return await (await self._local()).start(choice)
+
+    async def source(self, episode_id: str) -> Mapping[str, Any]:
+        return await (await self._local()).source(episode_id)
+
+    async def evaluate(self, episode_id: str, revision: int) -> EvaluationRecord:
+        return await (await self._local()).evaluate(episode_id, revision)
+
+    async def _local(self) -> LocalWorlds:
+        return self._worlds or await asyncio.to_thread(self._load)
+
+    def _load(self) -> LocalWorlds:
+        with self._lock:
+            if self._worlds is None:
+                if isinstance(self._store, Path):
+                    self._store.parent.mkdir(parents=True, exist_ok=True)
+                store = None if self._store is None else str(self._store)
+                self._worlds = LocalWorlds(EpisodeService(Catalog.bundled(), store=store))
+            return self._worlds
 
 
 class RemoteWorlds:
