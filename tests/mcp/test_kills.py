@@ -183,12 +183,14 @@ class Server:
         _end(self._process)
 
     def kill(self) -> None:
-        """Kill and start again."""
         assert self._process.poll() is None, self._log.read_text()
         below = _children(self._process.pid)
         self.end()
-        self.start()
         _await(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), "orphans end")
+
+    def kill_and_start(self) -> None:
+        self.kill()
+        self.start()
 
     def kill_sandbox(self, chance: random.Random) -> None:
         """Kill one of the processes in which environments run, or the one that they are forked from."""
@@ -209,12 +211,12 @@ def _await(condition: Callable[[], bool], what: str) -> None:
 
 
 @dataclass(frozen=True)
-class Kill:
-    """Something killed a moment after a call began."""
+class Event:
+    """Something killed, or started again, a moment after a call began."""
 
     call: int
     seconds: float
-    strike: Callable[[], None]
+    happen: Callable[[], None]
 
 
 class Run:
@@ -238,16 +240,16 @@ class Run:
         self._notes = notes
         self._client: subprocess.Popen[bytes] | None = None
 
-    def play(self, kills: Sequence[Kill] = ()) -> None:
-        """Play to the end, killing on the way."""
-        left = sorted(kills, key=lambda kill: kill.call)
+    def play(self, events: Sequence[Event] = ()) -> None:
+        """Play to the end, with what happens on the way."""
+        left = sorted(events, key=lambda event: event.call)
         self._start_client()
         try:
             while line := self._next_line():
                 while left and left[0].call <= int(line):
-                    kill = left.pop(0)
-                    time.sleep(kill.seconds)
-                    kill.strike()
+                    event = left.pop(0)
+                    time.sleep(event.seconds)
+                    event.happen()
             assert self._client is not None
             assert self._client.wait(SECONDS) == 0, self._notes.with_suffix(".log").read_text()
             assert not left
@@ -260,6 +262,15 @@ class Run:
         assert self._client is not None
         _end(self._client)
         self._start_client()
+
+    def wait_for(self, start: Callable[[], None]) -> None:
+        """Start something while the client stands still, so that what is left of the run meets it."""
+        assert self._client is not None
+        self._client.send_signal(signal.SIGSTOP)
+        try:
+            start()
+        finally:
+            self._client.send_signal(signal.SIGCONT)
 
     def _start_client(self) -> None:
         with self._notes.with_suffix(".log").open("ab") as log:
@@ -318,17 +329,17 @@ def undisturbed(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dic
     return seen
 
 
-def _points(chance: random.Random, count: int) -> list[tuple[int, float]]:
-    """Random points of a run: calls, and how long after each began."""
-    return [(chance.randrange(CALLS), chance.uniform(0, 0.025)) for _ in range(count)]
+def _at(chance: random.Random, happen: Callable[[], None], first: int = 0, last: int = CALLS - 1) -> Event:
+    """An event at a random point of a run."""
+    return Event(chance.randint(first, last), chance.uniform(0, 0.025), happen)
 
 
 def _kill_at_random(server: Server, notes: Path, seed: int) -> Run:
     """Three kills in one run: the server, a sandboxed process and the client, in any order."""
     chance = random.Random(seed)
     run = Run([server], notes, [0] * CALLS)
-    victims = [server.kill, lambda: server.kill_sandbox(chance), run.kill_client]
-    run.play([Kill(*point, victim) for point, victim in zip(_points(chance, 3), victims, strict=True)])
+    victims = [server.kill_and_start, lambda: server.kill_sandbox(chance), run.kill_client]
+    run.play([_at(chance, victim) for victim in victims])
     return run
 
 
@@ -391,12 +402,14 @@ def pair(
 
 
 def _kill_between_two(pair: list[Server], notes: Path, seed: int, database: Database | None) -> Run:
-    """Calls go to either server; one of the two is killed, and the database where it is given."""
+    """Calls go to either server; one is killed and later started again; the database crashes, if given."""
     chance = random.Random(seed)
     run = Run(pair, notes, [chance.randrange(2) for _ in range(CALLS)])
-    victims = [chance.choice(pair).kill, *([] if database is None else [database.crash])]
-    points = _points(chance, len(victims))
-    run.play([Kill(*point, victim) for point, victim in zip(points, victims, strict=True)])
+    victim = chance.choice(pair)
+    killed = _at(chance, victim.kill, last=CALLS // 2)
+    started = _at(chance, lambda: run.wait_for(victim.start), killed.call + 1, killed.call + 5)
+    crashes = [] if database is None else [_at(chance, database.crash)]
+    run.play([killed, started, *crashes])
     return run
 
 

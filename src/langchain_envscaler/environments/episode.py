@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from langchain_envscaler.environments.arguments import problem_with_call
-from langchain_envscaler.environments.journal import Journal, PlannedCall
+from langchain_envscaler.environments.journal import Journal, Node, PlannedCall
 from langchain_envscaler.environments.metadata import EnvironmentSpec, Scenario
 from langchain_envscaler.environments.observation import CallRecord, CheckResult, Evaluation, Observation
 from langchain_envscaler.environments.process import EpisodeProcess, Outcome, refused, state_form
@@ -83,7 +83,7 @@ class Episode:
 
     @property
     def revision(self) -> int:
-        """Its newest revision, the head."""
+        """Its newest revision, the head, as far as this process knows: see `refresh`."""
         return self._journal.row.head
 
     @property
@@ -211,6 +211,32 @@ class Episode:
 
     # ------------------------------------------------------------------ looking
 
+    def refresh(self) -> None:
+        """See what other processes did with the episode. Costs one query.
+
+        Calls, and looking at what is newest, do so by themselves; the attribute `revision` does not.
+
+        Raises:
+            NotFoundError: It was deleted.
+        """
+        with self._lock:
+            self._use()
+            self._journal.refresh()
+
+    def _see(self, row: EpisodeRow) -> None:
+        """Take a row that was just read, unless the episode is in use. An older one does no harm."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._journal.row = row
+            finally:
+                self._lock.release()
+
+    def _node(self, revision: int | None) -> Node:
+        """A revision, the newest in the store if None."""
+        if revision is None:
+            self._journal.refresh()
+        return self._journal.node(revision)
+
     def state(self, revision: int | None = None) -> dict[str, Any]:
         """The JSON form of the state at a revision (the newest if None).
 
@@ -222,7 +248,7 @@ class Episode:
         """
         with self._lock:
             self._use()
-            node = self._journal.node(revision)
+            node = self._node(revision)
             if self._process.holds(node.revision):
                 return self._process.state_form()
             state = self._journal.state(node)
@@ -245,7 +271,7 @@ class Episode:
             if not checks:
                 found = "no scenario" if self.scenario is None else f"{self.scenario.task_id!r} without any"
                 raise UsageError(f"expected a scenario with checks, found {found}; start one that has checks")
-            final = self._journal.state(self._journal.node(revision))
+            final = self._journal.state(self._node(revision))
             initial = self._journal.initial_state()
         verdicts = self._service.runtime.check(self.spec, checks, final, initial)
         results = [
@@ -263,13 +289,15 @@ class Episode:
         """
         with self._lock:
             self._use()
-            return self._journal.history(revision)
+            return self._journal.history(self._node(revision))
 
     # ------------------------------------------------------------------ going back and forking
 
     def snapshot(self) -> str:
-        """A name for where the episode is now, for `restore`. Costs nothing."""
-        return f"{self.number}@{self.revision}"
+        """A name for where the episode is now, for `restore`. Costs one query."""
+        with self._lock:
+            self.refresh()
+            return f"{self.number}@{self.revision}"
 
     def restore(self, snapshot: str) -> None:
         """Go back (or forth) to where a snapshot of this episode, or of one it was forked from, was taken.
@@ -285,6 +313,7 @@ class Episode:
             number, _, revision = snapshot.partition("@")
             if not (number.isdecimal() and revision.isdecimal()):
                 raise UsageError(f"expected a snapshot that Episode.snapshot() gave, found {snapshot!r}")
+            self._journal.refresh()
             if not self._journal.saw(int(number), int(revision)):
                 raise UsageError(f"expected a snapshot of episode {self.episode_id!r}, found one of another")
             self._move(int(revision))
@@ -307,6 +336,7 @@ class Episode:
         """
         with self._lock:
             self._use()
+            self._journal.refresh()
             row = self._journal.row
         return self._service.fork(row)
 
@@ -391,6 +421,10 @@ class Episode:
         self._journal.refresh()
         return self._journal.misses_positions_below(position, call_id, revision)
 
+    async def arefresh(self) -> None:
+        """`refresh`, without blocking the event loop."""
+        await self._in_thread(self.refresh)
+
     async def astate(self, revision: int | None = None) -> dict[str, Any]:
         """`state`, without blocking the event loop."""
         return await self._in_thread(self.state, revision)
@@ -404,8 +438,8 @@ class Episode:
         return await self._in_thread(self.history, revision)
 
     async def asnapshot(self) -> str:
-        """`snapshot`."""
-        return self.snapshot()
+        """`snapshot`, without blocking the event loop."""
+        return await self._in_thread(self.snapshot)
 
     async def arestore(self, snapshot: str) -> None:
         """`restore`, without blocking the event loop."""

@@ -191,9 +191,9 @@ class Journal:
 
     # ------------------------------------------------------------------ reading
 
-    def history(self, revision: int | None) -> list[CallRecord]:
+    def history(self, node: Node) -> list[CallRecord]:
         """The calls from the start to a revision."""
-        return [_record(row) for row in self._store.path(self.row, self.node(revision).revision)]
+        return [_record(row) for row in self._store.path(self.row, node.revision)]
 
     def state(self, node: Node) -> bytes:
         """A revision's state."""

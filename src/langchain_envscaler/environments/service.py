@@ -219,6 +219,7 @@ class EpisodeService:
         """The one episode of this process for a row."""
         episode = self._episodes.get(row.episode_id)
         if episode is not None:
+            episode._see(row)
             return episode
         scenario = None if row.scenario is None else self._records.scenario(row.scenario)
         episode = Episode(self, row, self._records.environment(row.spec), scenario)

@@ -71,6 +71,8 @@ Starter: TypeAlias = Callable[[ServerRequestContext[Any, Any], StartArguments], 
 
 async def evaluate(episode: "Episode", revision: int | None) -> EvaluationRecord:
     """The evaluation of an episode at a revision (the newest if None)."""
+    if revision is None:
+        await episode.arefresh()
     at = episode.revision if revision is None else revision
     return EvaluationRecord.of(episode.episode_id, at, await episode.aevaluate(at))
 

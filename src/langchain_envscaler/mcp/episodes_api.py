@@ -195,7 +195,10 @@ class EpisodesApi:
         return self._created(caller, await self._desk.fork(caller, call.path("episode_id")))
 
     async def _episode(self, call: Call[Any, Any]) -> "Episode":
-        return await self._desk.get(self._desk.caller(call.request), call.path("episode_id"))
+        """The episode that the address names, as it is now: other servers may have gone on with it."""
+        episode = await self._desk.get(self._desk.caller(call.request), call.path("episode_id"))
+        await episode.arefresh()
+        return episode
 
     def _created(self, caller: Caller, episode: "Episode") -> Response:
         location = f"{caller.base_url}/episodes/{episode.episode_id}"

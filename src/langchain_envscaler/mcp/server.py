@@ -101,6 +101,7 @@ class _Handlers:
 
     async def list_tools(self, ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         episode = await self._episode(ctx)
+        await translated(episode.arefresh())  # calls are made at the revision that is told here
         tools = list(self._tool_set(episode).tools)
         if self._control is not None:
             tools += self._control.definitions(self._tool_set(episode).names)
