@@ -185,6 +185,11 @@ class Child:
             self._connection.close()
             self._parent.end(self)
 
+    def abandon(self) -> None:
+        """Close the connection to a process that its parent's end has ended."""
+        self._open = False
+        self._connection.close()
+
     def _too_late(self, seconds: float) -> ChildTimeoutError:
         self.close()
         return ChildTimeoutError(f"no answer within {seconds:g} s")

@@ -59,6 +59,7 @@ class Zygote:
         self._limits = limits
         self._lock = threading.Lock()
         self._expected: deque[_Answer] = deque()  # replies come in the order of the requests
+        self._children: set[Child] = set()
         self._control, theirs = socket.socketpair()
         settings = {
             "import_roots": list(import_roots),
@@ -104,6 +105,7 @@ class Zygote:
                 socket.send_fds(self._control, [request], [theirs.fileno()])
                 child.ticket = _Answer()
                 self._expected.append(child.ticket)
+                self._children.add(child)
         except OSError:
             ours.close()
             raise ZygoteGoneError from None
@@ -116,13 +118,13 @@ class Zygote:
 
     def end(self, child: Child) -> None:
         # The zygote keeps an ended process as a zombie until it is told, so its id is no other process's.
-        if (pid := self.pid_of(child)) is not None:
+        if (pid := self._let_go(child)) is not None:
             kill(pid)
             with suppress(OSError), self._lock:
                 self._control.sendall(REQUEST.pack(END, pid))
 
     def reap(self, child: Child) -> int | None:
-        if (pid := self.pid_of(child)) is None:
+        if (pid := self._let_go(child)) is None:
             return None
         kill(pid)
         try:
@@ -133,6 +135,12 @@ class Zygote:
                 return self._value(answer)
         except (OSError, ZygoteGoneError):
             return None  # its children ended with it
+
+    def _let_go(self, child: Child) -> int | None:
+        pid = self.pid_of(child)
+        with self._lock:
+            self._children.discard(child)
+        return pid
 
     def _value(self, answer: _Answer) -> int:
         """Wait for a reply, and thereby for those before it. With the lock held."""
@@ -165,6 +173,10 @@ class Zygote:
         if self._process.stderr is not None:
             self._process.stderr.close()
         self._control.close()
+        with self._lock:
+            children, self._children = self._children, set()
+        for child in children:
+            child.abandon()
 
 
 def _start(control_fd: int, settings: dict[str, Any]) -> subprocess.Popen[bytes]:
