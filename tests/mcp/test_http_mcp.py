@@ -171,3 +171,40 @@ async def test_an_episode_that_was_put_to_sleep_comes_back_when_called(
                 await other.call_tool("show")
             assert not service.get(first.split("/")[-2]).is_awake
             assert _text(await client.call_tool("show")) == "2"
+
+
+@pytest.mark.parametrize(
+    ("meta", "media_type"),
+    [({}, "application/json"), ({"progressToken": 1}, "text/event-stream")],
+)
+async def test_a_stream_is_opened_only_for_a_client_that_wants_progress(
+    url: str, meta: dict[str, Any], media_type: str
+) -> None:
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "show", "arguments": {}, "_meta": meta},
+    }
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2025-11-25",
+        # A session of a server that was here before: it holds nothing, so it is served.
+        "mcp-session-id": "0" * 32,
+    }
+    async with httpx2.AsyncClient(timeout=20) as http:
+        address = await _start(url)
+        unknown = await http.post(address, json=call, headers=headers)
+        greeting = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}
+        opened = await http.post(address, json=opening, headers={"accept": headers["accept"]})
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        known = await http.post(address, json=call, headers=headers | session)
+    assert known.headers["content-type"] == media_type
+    for response in (unknown, known):
+        assert response.status_code == 200
+        assert '"structuredContent":{"result":1}' in response.text

@@ -1,6 +1,7 @@
 """An MCP server at an HTTP address, for clients of both protocol eras."""
 
-from collections.abc import AsyncIterator, MutableMapping
+import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,6 +24,9 @@ class McpEndpoint:
     changes. So a session that this process does not know (the server was restarted, a load balancer chose
     another process, the session was idle for long) is served as well, without a stream, instead of being
     refused with 404.
+
+    A request is answered with JSON, which costs a fraction of a stream of events; only a client that asked to
+    be told of progress gets a stream, since progress needs one.
     """
 
     def __init__(
@@ -30,29 +34,46 @@ class McpEndpoint:
     ) -> None:
         self._sessions = StreamableHTTPSessionManager(
             server,
+            json_response=True,
             max_request_body_size=max_body,
             session_idle_timeout=idle_seconds,
             max_sessions=max_sessions,
         )
-        self._sessionless = StreamableHTTPSessionManager(
-            server, stateless=True, max_request_body_size=max_body
-        )
+        self._streams = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=max_body)
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """The time during which the endpoint serves; once only."""
-        async with self._sessions.run(), self._sessionless.run():
+        async with self._sessions.run(), self._streams.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST" or MCP_SESSION_ID_HEADER not in Headers(scope=scope):
+        if scope["method"] != "POST":
             await self._sessions.handle_request(scope, receive, send)
             return
         body = await _read(receive)
+        if _asks_for_progress(body):
+            await self._streams.handle_request(_without_session(scope), _replay(body, receive), send)
+            return
         attempt = _Attempt(send)
-        await self._sessions.handle_request(scope, _replay(body, receive), attempt.send)
+        in_session = MCP_SESSION_ID_HEADER in Headers(scope=scope)
+        await self._sessions.handle_request(
+            scope, _replay(body, receive), attempt.send if in_session else send
+        )
         if attempt.unknown:
-            await self._sessionless.handle_request(_without_session(scope), _replay(body, receive), send)
+            await self._streams.handle_request(_without_session(scope), _replay(body, receive), send)
+
+
+def _asks_for_progress(messages: list[Message]) -> bool:
+    """Whether a body is a tool call whose client wants to be told of progress."""
+    body = b"".join(message.get("body", b"") for message in messages)
+    if b'"progressToken"' not in body:
+        return False
+    try:
+        request = json.loads(body)
+        return request["method"] == "tools/call" and "progressToken" in request["params"]["_meta"]
+    except (ValueError, RecursionError, TypeError, KeyError):
+        return False
 
 
 class _Attempt:
@@ -88,9 +109,10 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return replayed
 
 
-def _without_session(scope: Scope) -> MutableMapping[str, Any]:
-    headers = [(name, value) for name, value in scope["headers"] if name != _SESSION_HEADER]
-    return {**scope, "headers": headers}
+def _without_session(scope: Scope) -> Scope:
+    # In place: what is noted in the scope is read by the middleware around this.
+    scope["headers"] = [(name, value) for name, value in scope["headers"] if name != _SESSION_HEADER]
+    return scope
 
 
 def http_request(ctx: ServerRequestContext[Any, Any]) -> Request:

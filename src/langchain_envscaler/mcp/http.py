@@ -153,6 +153,8 @@ async def _run(
         log_config=None,
         access_log=False,
         server_header=False,
+        # Behind a proxy the address comes from `public_url`, so that no header of a client decides it.
+        proxy_headers=False,
         ws="none",
         lifespan="on",
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
