@@ -9,6 +9,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import Distribution, distribution
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -83,7 +84,8 @@ def write_bundle(catalog: "Catalog", env_id: str, task_id: str | None, out: Path
         part.write_bytes(content)
         part.replace(out)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise InfrastructureError(
             f"expected to write {out}, found: {error}; name another file with --out"
         ) from error
