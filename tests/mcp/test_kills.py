@@ -334,20 +334,24 @@ def _at(chance: random.Random, happen: Callable[[], None], first: int = 0, last:
     return Event(chance.randint(first, last), chance.uniform(0, 0.025), happen)
 
 
-def _kill_at_random(server: Server, notes: Path, seed: int) -> Run:
-    """Three kills in one run: the server, a sandboxed process and the client, in any order."""
-    chance = random.Random(seed)
-    run = Run([server], notes, [0] * CALLS)
-    victims = [server.kill_and_start, lambda: server.kill_sandbox(chance), run.kill_client]
-    run.play([_at(chance, victim) for victim in victims])
-    return run
+def _seeds(count: int, soak: int) -> list[Any]:
+    """So many seeds for every run of the tests, and further ones for the long runs."""
+    marked = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(count, count + soak)]
+    return [*range(count), *marked]
 
 
-@pytest.mark.parametrize("seed", range(5))
+KILLS = 3
+
+
+@pytest.mark.parametrize("seed", _seeds(5, soak=34))
 def test_server_sandbox_and_client_are_killed_and_resumed(
     server: Server, undisturbed: dict[str, Any], tmp_path: Path, seed: int
 ) -> None:
-    assert _kill_at_random(server, tmp_path / "notes", seed).seen(server) == undisturbed
+    chance = random.Random(seed)
+    run = Run([server], tmp_path / "notes", [0] * CALLS)
+    victims = [server.kill_and_start, lambda: server.kill_sandbox(chance), run.kill_client]
+    run.play([_at(chance, victim) for victim in chance.choices(victims, k=KILLS)])
+    assert run.seen(server) == undisturbed
 
 
 # ---------------------------------------------------------------------- several servers on one database
@@ -401,29 +405,25 @@ def pair(
         server.end()
 
 
-def _kill_between_two(pair: list[Server], notes: Path, seed: int, database: Database | None) -> Run:
-    """Calls go to either server; one is killed and later started again; the database crashes, if given."""
+@pytest.mark.parametrize(
+    ("seed", "crashes"),
+    [
+        *[(0, False), (1, True)],
+        *[pytest.param(seed, seed % 2 == 1, marks=pytest.mark.soak) for seed in range(2, 22)],
+    ],
+)
+def test_two_servers_on_one_database_of_which_one_is_killed_and_the_database_crashes(
+    pair: list[Server],
+    database: Database,
+    undisturbed: dict[str, Any],
+    tmp_path: Path,
+    seed: int,
+    crashes: bool,
+) -> None:
     chance = random.Random(seed)
-    run = Run(pair, notes, [chance.randrange(2) for _ in range(CALLS)])
+    run = Run(pair, tmp_path / "notes", [chance.randrange(2) for _ in range(CALLS)])
     victim = chance.choice(pair)
     killed = _at(chance, victim.kill, last=CALLS // 2)
     started = _at(chance, lambda: run.wait_for(victim.start), killed.call + 1, killed.call + 5)
-    crashes = [] if database is None else [_at(chance, database.crash)]
-    run.play([killed, started, *crashes])
-    return run
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_one_of_two_servers_on_one_database_is_killed_and_resumed(
-    pair: list[Server], undisturbed: dict[str, Any], tmp_path: Path, seed: int
-) -> None:
-    run = _kill_between_two(pair, tmp_path / "notes", seed, None)
-    assert [run.seen(server) for server in pair] == [undisturbed, undisturbed]
-
-
-@pytest.mark.parametrize("seed", range(1))
-def test_the_database_of_two_servers_crashes_and_comes_back(
-    pair: list[Server], database: Database, undisturbed: dict[str, Any], tmp_path: Path, seed: int
-) -> None:
-    run = _kill_between_two(pair, tmp_path / "notes", seed, database)
+    run.play([killed, started, *([_at(chance, database.crash)] if crashes else [])])
     assert [run.seen(server) for server in pair] == [undisturbed, undisturbed]
