@@ -15,6 +15,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from langchain_envscaler.cli import main
+from langchain_envscaler.errors import InfrastructureError
+from langchain_envscaler.graphs.toolset import MCPToolset
 
 TASK = "library_desk-06-a-late-return"
 
@@ -234,3 +236,20 @@ def test_the_package_imports_no_engine() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_server_that_cannot_open_its_episode_tells_the_client_why(home: Path) -> None:
+    home.mkdir()
+    store = ["--store", str(home / "episodes.sqlite"), "--episode-id", "mine"]
+    with MCPToolset(_served("library_desk", store), required=True) as toolset:
+        assert toolset.get_tools()
+    with (
+        MCPToolset(_served("smart_home", store), required=True) as toolset,
+        pytest.raises(InfrastructureError, match="episode of environment 'smart_home', found 'mine'"),
+    ):
+        toolset.get_tools()
+
+
+def _served(env: str, options: list[str]) -> dict[str, Any]:
+    arguments = ["-m", "langchain_envscaler", "serve", env, *options]
+    return {"mcpServers": {"env": {"command": sys.executable, "args": arguments}}}

@@ -15,6 +15,7 @@ from mcp_types import (
     HEADER_MISMATCH,
     INVALID_REQUEST,
     REQUEST_TIMEOUT,
+    UNSUPPORTED_PROTOCOL_VERSION,
     CallToolResult,
     InputRequiredResult,
     InputResponses,
@@ -369,9 +370,20 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+def _first_answer(refusal: MCPError) -> MCPError:
+    before = refusal.__context__
+    while isinstance(before, MCPError) and before.code == UNSUPPORTED_PROTOCOL_VERSION:
+        before = before.__context__
+    return before if isinstance(before, MCPError) else refusal
+
+
 def _reason(error: BaseException | None, last_words: str) -> str:
     """Why a connection failed, in one line."""
     leaf = next(_leaves(error)) if error is not None else None
+    if isinstance(leaf, MCPError) and leaf.code == UNSUPPORTED_PROTOCOL_VERSION:
+        # A modern server whose first answer was an error is then asked for the older handshake, which it
+        # refuses; what it said at first is the reason.
+        leaf = _first_answer(leaf)
     if leaf is None or (isinstance(leaf, MCPError) and leaf.code == CONNECTION_CLOSED):
         text = "it ended the connection"
     elif isinstance(leaf, TimeoutError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server import ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from langchain_envscaler.errors import NotFoundError
+from langchain_envscaler.errors import NotFoundError, UsageError
 from langchain_envscaler.mcp.changes import Changes
 from langchain_envscaler.mcp.control import StartArguments
 from langchain_envscaler.mcp.records import EpisodeRecord
@@ -103,7 +103,7 @@ class _ServedEpisode:
         task_id, episode_id, init_config, seed = self._first
         if episode_id is not None:
             with suppress(NotFoundError):
-                return await self._service.aget(episode_id)
+                return _of_environment(await self._service.aget(episode_id), self._env_id)
         return await self._service.astart(
             self._env_id, task_id, init_config=init_config, seed=seed, episode_id=episode_id
         )
@@ -138,6 +138,15 @@ class _ServedEpisode:
 
 def _failed(task: "asyncio.Task[Episode]") -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _of_environment(episode: "Episode", env_id: str) -> "Episode":
+    if episode.spec.env_id != env_id:
+        raise UsageError(
+            f"expected an episode of environment {env_id!r}, found {episode.episode_id!r} of "
+            f"{episode.spec.env_id!r}; give another --episode-id"
+        )
+    return episode
 
 
 async def _ready(episode: "Episode") -> "Episode":
