@@ -97,12 +97,12 @@ class Runtime:
             child = self._standby.pop(key, None)
         if child is None:
             child = self._loading(spec, is_seeded=is_seeded)
-        self._make_ready(key, spec)
         try:
             reply = child.receive(seconds=self.limits.start_seconds)
         except ChildError as error:
             raise _as_data_error(error, f"the code of environment {spec.env_id!r} to load") from None
         _demand(child, reply, f"the code of environment {spec.env_id!r} to load")
+        self._make_ready(key, spec)
         return child
 
     def _loading(self, spec: EnvironmentSpec, *, is_seeded: bool) -> Child:
