@@ -277,6 +277,7 @@ def _postgres(url: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSav
     try:
         import psycopg
         from langgraph.checkpoint.postgres import PostgresSaver
+        from psycopg import Connection
         from psycopg.rows import dict_row
         from psycopg_pool import ConnectionPool
     except ImportError:
@@ -291,7 +292,10 @@ def _postgres(url: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSav
         reason = " ".join(str(error).split())
         raise InfrastructureError(f"expected PostgreSQL to answer at its address, found: {reason}") from None
     options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    with ConnectionPool(url, kwargs=options, min_size=1, max_size=_CONNECTIONS, timeout=30) as pool:
+    pool: ConnectionPool[Connection[dict[str, Any]]] = ConnectionPool(
+        url, kwargs=options, min_size=1, max_size=_CONNECTIONS, timeout=30, open=False
+    )
+    with pool:
         saver = PostgresSaver(pool, serde=serde)
         with pool.connection() as connection, _alone(connection):
             saver.setup()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import httpx2
 from mcp import Client, MCPError
@@ -20,6 +20,7 @@ from mcp_types import (
     InputRequiredResult,
     InputResponses,
     PaginatedRequestParams,
+    RequestParamsMeta,
     Tool,
 )
 
@@ -192,6 +193,8 @@ class Connection:
         """
 
         async def send(session: ClientSession) -> CallToolResult | InputRequiredResult:
+            # The SDK puts its own keys into what it is given.
+            meta = cast("RequestParamsMeta", dict(request.meta)) if request.meta is not None else None
             return await session.call_tool(
                 request.name,
                 request.arguments,
@@ -199,8 +202,7 @@ class Connection:
                 request.progress,
                 input_responses=request.input_responses,
                 request_state=request.request_state,
-                # The SDK puts its own keys into what it is given.
-                meta=dict(request.meta) if request.meta is not None else None,  # type: ignore[arg-type]
+                meta=meta,
                 allow_input_required=True,
             )
 

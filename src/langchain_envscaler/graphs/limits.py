@@ -1,7 +1,7 @@
 """Limits of what an agent spends in one turn."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -67,10 +67,10 @@ class LimitsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
 
 
 def _turn(request: ModelRequest[Any]) -> Turn:
-    kept = request.state.get("turn")
+    kept: Turn | None = cast("ToolAgentState", request.state).get("turn")
     if kept is None or starts_turn(request.state["messages"]):
         return Turn(steps=0, tokens=0)
-    return kept  # type: ignore[no-any-return]
+    return kept
 
 
 def _errors_in_a_row(messages: list[AnyMessage]) -> int:

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
@@ -101,7 +101,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     def _prepared(
         self, request: ModelRequest[Any], toolset: MCPToolset, tools: Sequence[MCPTool]
     ) -> ModelRequest[Any]:
-        _refuse_other_episodes(request.state.get("episodes") or {}, tools)
+        _refuse_other_episodes(_known_places(request), tools)
         changes: dict[str, Any] = {"tools": [*request.tools, *tools]}
         if (repaired := close_open_calls(request.messages)) is not None:
             changes["messages"] = repaired
@@ -126,7 +126,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
             update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *response.result]
         if places:
             update["episodes"] = places
-        command = Command(update=update) if update else None
+        command: Command[Any] | None = Command(update=update) if update else None
         return ExtendedModelResponse(model_response=response, command=command)
 
     # Tools
@@ -205,9 +205,13 @@ def _places(tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
     }
 
 
+def _known_places(request: ModelRequest[Any]) -> dict[str, EpisodePlace]:
+    return cast("ToolAgentState", request.state).get("episodes") or {}
+
+
 def _new_places(request: ModelRequest[Any], tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
     """The places that the thread's state does not hold yet."""
-    known = request.state.get("episodes") or {}
+    known = _known_places(request)
     return {server: place for server, place in _places(tools).items() if server not in known}
 
 
@@ -233,7 +237,7 @@ def _refuse_other_episodes(places: dict[str, EpisodePlace], tools: Sequence[MCPT
 
 
 def _with_instructions(system: SystemMessage | None, instructions: dict[str, str]) -> SystemMessage:
-    parts = [system.text] if system is not None and system.text else []
+    parts: list[str] = [system.text] if system is not None and system.text else []
     parts += [
         text if len(instructions) == 1 else f"About the tools of {server}:\n{text}"
         for server, text in instructions.items()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO, TypeAlias, Union
 
 import httpx2
 from mcp import Client, StdioServerParameters
@@ -231,7 +231,7 @@ class _Process:
 
 
 @asynccontextmanager
-async def _line_reader(on_line: Callable[[str], None]) -> AsyncGenerator[IO[str]]:
+async def _line_reader(on_line: Callable[[str], None]) -> AsyncGenerator[TextIO]:
     """A text file to write to, each of whose lines is handed on.
 
     A pipe of our own, since this process's standard error may be no real file (in a notebook) and since what

@@ -197,7 +197,7 @@ class MCPTool(BaseTool):
         if call_id is None and self._ref.episode_id is not None:
             # Without an identity a call could not be repeated after a lost connection.
             call_id = uuid.uuid4().hex
-        identity = {CALL_ID: call_id}
+        identity: dict[str, str | int | None] = {CALL_ID: call_id}
         if self._ref.episode_id is not None:
             identity |= {REVISION: scope.revision, POSITION: scope.position}
         return CallRequest(

@@ -117,16 +117,20 @@ class BundledWorlds:
         return await (await self._local()).evaluate(episode_id, revision)
 
     async def _local(self) -> LocalWorlds:
-        return self._worlds or await asyncio.to_thread(self._load)
+        if self._worlds is not None:
+            return self._worlds
+        return await asyncio.to_thread(self._load)
 
     def _load(self) -> LocalWorlds:
         with self._lock:
-            if self._worlds is None:
-                if isinstance(self._store, Path):
-                    self._store.parent.mkdir(parents=True, exist_ok=True)
-                store = None if self._store is None else str(self._store)
-                self._worlds = LocalWorlds(EpisodeService(Catalog.bundled(), store=store))
-            return self._worlds
+            if self._worlds is not None:
+                return self._worlds
+            if isinstance(self._store, Path):
+                self._store.parent.mkdir(parents=True, exist_ok=True)
+            store = None if self._store is None else str(self._store)
+            worlds = LocalWorlds(EpisodeService(Catalog.bundled(), store=store))
+            self._worlds = worlds
+            return worlds
 
 
 class RemoteWorlds:
