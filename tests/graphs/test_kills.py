@@ -96,25 +96,34 @@ def spoken(messages: list[BaseMessage]) -> list[Any]:
 
 
 def kill_all_over(threads: Threads, order: dict[str, Any], kills: int, seed: int, verify: Any) -> int:
-    """Run threads and kill each several times before it may end; gives the number of kills that hit."""
+    """Run threads and kill each several times before it may end; gives the number of kills that hit.
+
+    Most kills come at one of the moments around everything that is written or done, some at any time.
+    """
     rng = random.Random(seed)
-    code, longest = threads.run({**order, "thread_id": "whole", **verify.begin("whole")})
+    whole = {**order, "kill_at": None}
+    code, seconds = threads.run({**whole, "thread_id": "whole", **verify.begin("whole")})
     assert code == 0
     verify.end("whole")
+    moments = int(Path(order["moments"]).read_text())
     hit, number = 0, 0
     while hit < kills:
         number += 1
-        thread_id = f"t{number}"
-        this = {**order, "thread_id": thread_id, **verify.begin(thread_id)}
+        this = {**whole, "thread_id": f"t{number}", **verify.begin(f"t{number}")}
+        code = -signal.SIGKILL
         for _ in range(min(5, kills - hit)):
-            code, _ = threads.run(this, kill_after=rng.uniform(0, longest))
+            if rng.random() < 0.8:
+                code, _ = threads.run({**this, "kill_at": rng.randrange(moments // 2)})
+            else:
+                code, _ = threads.run(this, kill_after=rng.uniform(0, seconds))
             assert code in (0, -signal.SIGKILL)
             if code == 0:
                 break
             hit += 1
-        code, _ = threads.run(this)
+        if code != 0:
+            code, _ = threads.run(this)
         assert code == 0
-        verify.end(thread_id)
+        verify.end(f"t{number}")
         assert number < 10 * kills, "the kills come too late"
     return hit
 
@@ -142,6 +151,7 @@ class SameWorld:
 
 def check_same_world(threads, stores, words_folder, catalog, kills: int) -> None:
     order = {**stores, "folder": str(words_folder), "server": None, "steps": STEPS}
+    order["moments"] = str(words_folder / "moments")
     with EpisodeService(catalog, store=stores["episodes"]) as service:
         hit = kill_all_over(threads, order, kills, seed=7, verify=SameWorld(service, stores["checkpoints"]))
     assert hit == kills
@@ -184,4 +194,5 @@ def test_a_killed_thread_repeats_nothing_on_a_server_that_cannot_go_back(
     _, url = http_workshop("--stateless")
     checkpoints = str(tmp_path / "threads.sqlite")
     order = {"checkpoints": checkpoints, "episodes": "", "folder": "", "server": url, "steps": STEPS}
+    order["moments"] = str(tmp_path / "moments")
     assert kill_all_over(threads, order, 15, seed=11, verify=NothingTwice(journal, checkpoints)) == 15
