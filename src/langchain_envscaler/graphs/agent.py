@@ -15,9 +15,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer
 
+from langchain_envscaler.graphs.approvals import ApprovalMiddleware, Approve, Decisions
 from langchain_envscaler.graphs.checkpoints import open_checkpointer
+from langchain_envscaler.graphs.ledger import CallLedger
 from langchain_envscaler.graphs.limits import LimitsMiddleware
-from langchain_envscaler.graphs.middleware import ExactSchemasMiddleware, MCPToolsMiddleware, ToolsetSource
+from langchain_envscaler.graphs.middleware import ExactSchemasMiddleware, MCPToolsMiddleware
+from langchain_envscaler.graphs.sources import OneToolset, ToolsetSource
 from langchain_envscaler.graphs.targets import MCPSource
 from langchain_envscaler.graphs.toolset import MCPToolset
 
@@ -36,6 +39,8 @@ def create_tool_agent(
     context_schema: type[Any] | None = None,
     store: BaseStore | None = None,
     instructions: bool = True,
+    approve: Approve | None = None,
+    decisions: Decisions = ("approve", "edit", "reject", "respond"),
     max_steps: int | None = 100,
     max_tokens: int | None = None,
     max_errors: int | None = 10,
@@ -61,6 +66,11 @@ def create_tool_agent(
         context_schema: The form of a run's context, as for `create_agent`.
         store: A store for long-term memory.
         instructions: Add what the servers say about themselves to the system prompt.
+        approve: The tools that run only with a person's consent: "destructive" (as MCP supposes it of every
+            tool that does not say otherwise), "changes" (all that are not read-only), "all", or patterns of
+            names. The run is interrupted before such calls; it needs a checkpointer, and goes on with
+            `Command(resume={"decisions": [...]})`.
+        decisions: What the person may decide.
         max_steps: Model calls in one turn, None for no limit. Then the turn ends with a message saying so.
         max_tokens: The same for the tokens of a turn.
         max_errors: The same for failed tool calls in a row.
@@ -81,6 +91,8 @@ def create_tool_agent(
         context_schema=context_schema,
         store=store,
         instructions=instructions,
+        approve=approve,
+        decisions=decisions,
         max_steps=max_steps,
         max_tokens=max_tokens,
         max_errors=max_errors,
@@ -101,6 +113,8 @@ def assemble(
     context_schema: type[Any] | None = None,
     store: BaseStore | None = None,
     instructions: bool = True,
+    approve: Approve | None = None,
+    decisions: Decisions = ("approve", "edit", "reject", "respond"),
     max_steps: int | None = None,
     max_tokens: int | None = None,
     max_errors: int | None = None,
@@ -115,6 +129,8 @@ def assemble(
     """
     if isinstance(checkpointer, (str, Path)):
         checkpointer = open_checkpointer(checkpointer)
+    source = OneToolset(toolsets) if isinstance(toolsets, MCPToolset) else toolsets
+    ledger = CallLedger()
     graph = create_agent(
         model,
         list(tools),
@@ -122,7 +138,8 @@ def assemble(
         middleware=[
             *outer,
             LimitsMiddleware(max_steps=max_steps, max_tokens=max_tokens, max_errors=max_errors),
-            MCPToolsMiddleware(toolsets, instructions=instructions),
+            *([ApprovalMiddleware(source, ledger, approve, decisions)] if approve else []),
+            MCPToolsMiddleware(source, ledger, instructions=instructions),
             *middleware,
             ExactSchemasMiddleware(),
         ],

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
@@ -17,36 +17,12 @@ from langchain_envscaler.graphs.calls import PendingCall
 from langchain_envscaler.graphs.ledger import CallLedger
 from langchain_envscaler.graphs.origins import afirst_places, first_places
 from langchain_envscaler.graphs.repair import close_open_calls
+from langchain_envscaler.graphs.sources import ToolsetSource
 from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, starts_turn
 from langchain_envscaler.graphs.tools import MCPTool, call_scope
 from langchain_envscaler.graphs.toolset import MCPToolset
 
-__all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware", "ToolsetSource"]
-
-
-class ToolsetSource(Protocol):
-    """Tells which toolset a thread has."""
-
-    def of(self, state: Any) -> MCPToolset:
-        """The toolset for a thread's state."""
-        ...
-
-    async def aof(self, state: Any) -> MCPToolset:
-        """As `of`."""
-        ...
-
-
-class OneToolset:
-    """The same toolset for every thread."""
-
-    def __init__(self, toolset: MCPToolset) -> None:
-        self._toolset = toolset
-
-    def of(self, state: Any) -> MCPToolset:
-        return self._toolset
-
-    async def aof(self, state: Any) -> MCPToolset:
-        return self._toolset
+__all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware"]
 
 
 class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
@@ -60,17 +36,19 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
 
     state_schema = ToolAgentState
 
-    def __init__(self, toolsets: ToolsetSource | MCPToolset, *, instructions: bool = True) -> None:
-        """Give an agent a toolset's tools.
+    def __init__(
+        self, toolsets: ToolsetSource, ledger: CallLedger | None = None, *, instructions: bool = True
+    ) -> None:
+        """Give an agent the tools of the toolset that its thread has.
 
         Args:
-            toolsets: A toolset, or what tells which one a thread has.
+            ledger: Where calls are noted, if other middleware notes some too.
             instructions: Add what the servers say about themselves to the system prompt.
         """
         super().__init__()
-        self._toolsets = OneToolset(toolsets) if isinstance(toolsets, MCPToolset) else toolsets
+        self._toolsets = toolsets
         self._instructions = instructions
-        self._ledger = CallLedger()
+        self._ledger = ledger or CallLedger()
 
     # The model
 
