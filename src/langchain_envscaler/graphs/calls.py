@@ -1,16 +1,18 @@
 """A tool call that a graph is about to make: which tool it means, and from where the thread stands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
-from langchain_envscaler.graphs.ledger import CallKey
+from langchain_envscaler.graphs.ledger import CallKey, CallLedger
+from langchain_envscaler.graphs.scope import CallScope
 from langchain_envscaler.graphs.state import EpisodePlace
-from langchain_envscaler.graphs.tools import CallScope, MCPTool
+from langchain_envscaler.graphs.tools import MCPTool
 from langchain_envscaler.mcp.tools import EPISODE_ID, REVISION
 
 __all__ = ["PendingCall"]
@@ -31,7 +33,7 @@ class PendingCall:
     scope: CallScope
 
     @classmethod
-    def of(cls, request: ToolCallRequest, tools: Sequence[MCPTool]) -> "PendingCall":
+    def of(cls, request: ToolCallRequest, tools: Sequence[MCPTool], ledger: CallLedger) -> "PendingCall":
         """Find out about a call."""
         by_name = {tool.name: tool for tool in tools}
         tool = by_name.get(request.tool_call["name"])
@@ -45,25 +47,24 @@ class PendingCall:
             known=(*by_name, *(one.name for one in request.runtime.tools)),
             message_id=message_id,
             previous=(message_id, chain[position - 1]) if position else None,
-            scope=_scope(request, tool, position if len(chain) > 1 else None, message_id),
+            scope=replace(
+                _scope(request, tool, position if len(chain) > 1 else None, message_id),
+                begin=partial(ledger.begin, (message_id, request.tool_call["id"] or "")),
+            ),
         )
 
     @property
     def key(self) -> CallKey:
         return self.message_id, self.request.tool_call["id"] or ""
 
-    def refusal(self, is_new: bool) -> ToolMessage | None:
-        """What the model reads instead of a result, where the call is not to be made."""
-        if self.tool is None:
-            return self._error(
-                f"Error: there is no tool of that name. The tools are: {', '.join(self.known)}."
-            )
-        if is_new or self.tool.ref.repeatable:
-            return None
-        return self._error(
-            f"Error: the run broke off around this call, and the server {self.tool.ref.server!r} cannot go "
-            "back. The call may have taken effect already, so it was not made again. Find out before you "
-            "call the tool again."
+    def unknown(self) -> ToolMessage:
+        """What the model reads where there is no tool of that name."""
+        call = self.request.tool_call
+        return ToolMessage(
+            content=f"Error: there is no tool of that name. The tools are: {', '.join(self.known)}.",
+            name=call["name"],
+            tool_call_id=call["id"] or "",
+            status="error",
         )
 
     def placed(self, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
@@ -75,10 +76,6 @@ class PendingCall:
             return result
         place = EpisodePlace(episode_id=meta[EPISODE_ID], revision=meta[REVISION])
         return Command(update={"messages": [result], "episodes": {self.tool.ref.server: place}})
-
-    def _error(self, text: str) -> ToolMessage:
-        call = self.request.tool_call
-        return ToolMessage(content=text, name=call["name"], tool_call_id=call["id"] or "", status="error")
 
 
 def _calling_message(request: ToolCallRequest) -> AIMessage | None:

@@ -1,60 +1,56 @@
 """A held connection to one MCP server: opened, kept and closed by one task, opened again when it was lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
-import httpx2
-from mcp import Client, MCPError
-from mcp.client.session import ClientSession, ElicitationFnT
-from mcp.shared.dispatcher import ProgressFnT
+from mcp import MCPError
+from mcp.client.session import ClientSession
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
     INVALID_REQUEST,
     REQUEST_TIMEOUT,
-    UNSUPPORTED_PROTOCOL_VERSION,
     CallToolResult,
+    InputRequest,
     InputRequiredResult,
     InputResponses,
     PaginatedRequestParams,
     RequestParamsMeta,
     Tool,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from langchain_envscaler.errors import EnvScalerError, InfrastructureError
-from langchain_envscaler.graphs.targets import Hooks, Target
+from langchain_envscaler.graphs.asking import CallsUnderWay
+from langchain_envscaler.graphs.elicitation import (
+    Answers,
+    LegacyQuestion,
+    QuestionHandler,
+    questions,
+    responses,
+)
+from langchain_envscaler.graphs.link import Link, reason
+from langchain_envscaler.graphs.requests import (
+    CallLostError,
+    CallRequest,
+    CallTimeoutError,
+    ConsentMissingError,
+    ServerUnavailableError,
+)
+from langchain_envscaler.graphs.targets import ConnectMode, Hooks, Target
 
-__all__ = [
-    "CallLostError",
-    "CallRequest",
-    "CallTimeoutError",
-    "Connection",
-    "Listing",
-    "ServerStatus",
-    "ServerUnavailableError",
-]
+__all__ = ["Connection", "Listing", "ServerStatus"]
 
 Result = TypeVar("Result")
 
 _MAX_PAGES = 100
-_NO_CONNECTION = (httpx2.ConnectError, httpx2.ConnectTimeout)
+_MAX_ROUNDS = 100
+_CONTINUE_SECONDS = 0.25
 _BACKOFF = (0.0, 0.1, 0.4, 1.5)
 """Seconds before each try of a call that may be repeated."""
-
-
-class ServerUnavailableError(InfrastructureError):
-    """An MCP server cannot be reached; what was asked of it was not carried out."""
-
-
-class CallLostError(InfrastructureError):
-    """A connection ended in the middle of a call, so that nobody knows whether the call was carried out."""
-
-
-class CallTimeoutError(EnvScalerError):
-    """A call took longer than its limit and was cancelled on the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,37 +74,26 @@ class ServerStatus:
     """The name and version that it gives itself."""
 
 
-@dataclass(slots=True)
-class CallRequest:
-    """One `tools/call`."""
-
-    name: str
-    arguments: dict[str, Any]
-    meta: dict[str, Any] | None = None
-    timeout: float | None = None
-    """Seconds; None waits for ever."""
-    progress: ProgressFnT | None = None
-    repeatable: bool = False
-    """Whether sending it twice has no other effect than sending it once."""
-    input_responses: InputResponses | None = None
-    request_state: str | None = None
-    other_call_id: str | None = None
-    """The identity to use where the first one belongs to another call already."""
-
-
 class Connection:
     """A connection to one server. It lives on one event loop, and every method is called there."""
 
     def __init__(
-        self, target: Target, *, connect_timeout: float = 30.0, elicitation: ElicitationFnT | None = None
+        self,
+        target: Target,
+        *,
+        connect_timeout: float = 30.0,
+        mode: ConnectMode = "auto",
+        question_handler: QuestionHandler | None = None,
     ) -> None:
         self.name = target.name
         self.listing: Listing | None = None
         """The tools as last listed, whether or not the server is still there."""
         self._target = target
         self._connect_timeout = connect_timeout
-        self._elicitation = elicitation
-        self._link: _Link | None = None
+        self._mode = mode
+        self._question_handler = question_handler
+        self._calls = CallsUnderWay(target.name, question_handler)
+        self._link: Link | None = None
         self._lock = asyncio.Lock()
         self._error: str | None = None
         self._was_open = False
@@ -182,29 +167,52 @@ class Connection:
         assert last is not None
         raise last
 
-    async def call(self, request: CallRequest) -> CallToolResult | InputRequiredResult:
+    async def call(self, request: CallRequest) -> CallToolResult | InputRequiredResult | LegacyQuestion:
         """Call a tool.
+
+        Returns:
+            Its result, or questions that nobody has answered yet. The call is then to be sent again with the
+            answers: in the newer protocol it goes on there, in the older one it begins anew.
 
         Raises:
             ServerUnavailableError: The server cannot be reached; nothing was done.
             CallLostError: The connection ended during a call that may not be repeated.
             CallTimeoutError: The call took longer than its limit.
+            ConsentMissingError: The call would have to begin anew with an answer, and nobody consented.
             MCPError: The server answered with a protocol error.
         """
+        answers = deque(request.answers)
+        for _ in range(_MAX_ROUNDS):
+            outcome = await self._sent(request)
+            if not isinstance(outcome, InputRequiredResult):
+                return outcome
+            wanted = outcome.input_requests
+            if not wanted:
+                # The server is still at work and asks to be asked again.
+                await asyncio.sleep(_CONTINUE_SECONDS)
+                given: InputResponses | None = None
+            elif answers:
+                given = responses(wanted, answers.popleft())
+            elif self._question_handler is not None:
+                given = await self._handled(wanted)
+            else:
+                return outcome
+            request = replace(request, input_responses=given, request_state=outcome.request_state)
+        raise CallTimeoutError(f"the tool {request.name!r} asked to be asked again {_MAX_ROUNDS} times")
 
-        async def send(session: ClientSession) -> CallToolResult | InputRequiredResult:
-            # The SDK puts its own keys into what it is given.
-            meta = cast("RequestParamsMeta", dict(request.meta)) if request.meta is not None else None
-            return await session.call_tool(
-                request.name,
-                request.arguments,
-                request.timeout,
-                request.progress,
-                input_responses=request.input_responses,
-                request_state=request.request_state,
-                meta=meta,
-                allow_input_required=True,
-            )
+    async def _handled(self, wanted: Mapping[str, InputRequest]) -> InputResponses:
+        assert self._question_handler is not None
+        shown = questions(self.name, wanted, sends_again=False)["requests"]
+        given = {one["key"]: await self._question_handler(self.name, one) for one in shown}
+        return responses(wanted, Answers(responses=given))
+
+    async def _sent(self, request: CallRequest) -> CallToolResult | InputRequiredResult | LegacyQuestion:
+        """Send a call once, or again where nothing can have come of it."""
+
+        async def send(session: ClientSession) -> CallToolResult | InputRequiredResult | LegacyQuestion:
+            if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                return await _call(session, request)
+            return await self._called_the_old_way(session, request)
 
         try:
             try:
@@ -222,6 +230,28 @@ class Connection:
                 f"the tool {request.name!r} did not answer within {request.timeout:g} s and was cancelled"
             ) from None
 
+    async def _called_the_old_way(
+        self, session: ClientSession, request: CallRequest
+    ) -> CallToolResult | InputRequiredResult | LegacyQuestion:
+        """A call in which the server may ask a question of its own accord."""
+        consented = all(one.get("resend") for one in request.answers)
+        if not request.repeatable and not consented:
+            raise ConsentMissingError(
+                f"the tool {request.name!r} asked a question in the middle of its work; the call was "
+                "cancelled at that and, without consent, not sent again"
+            )
+        with self._calls.one(request.answers) as question:
+            call = asyncio.create_task(_call(session, request))
+            try:
+                either: list[asyncio.Future[Any]] = [call, question]
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                return call.result() if call.done() else LegacyQuestion(question.result())
+            finally:
+                if not call.done():
+                    # Tells the server to stop; that much is waited for.
+                    call.cancel()
+                    await asyncio.wait([call])
+
     async def check(self) -> ServerStatus:
         """Ask the server for a sign of life, after connecting if need be."""
         try:
@@ -238,112 +268,43 @@ class Connection:
             if self._link is not None:
                 await self._link.close()
 
-    async def _opened(self) -> "_Link":
+    async def _opened(self) -> "Link":
         async with self._lock:
             if self._link is not None and self._link.alive:
                 return self._link
             if self._link is not None:
                 await self._link.close()
-            link = _Link(self._target, self._elicitation)
+            link = Link(self._target, Hooks(lambda: None, self._calls.ask, self._mode))
             try:
                 await link.open(self._connect_timeout)
             except Exception as error:
-                reason = _reason(error, self._target.last_words())
-                self._error = f"expected MCP server {self.name!r} to answer, found: {reason}"
+                why = reason(error, self._target.last_words())
+                self._error = f"expected MCP server {self.name!r} to answer, found: {why}"
                 raise ServerUnavailableError(self._error) from error
             self._link, self._error, self._was_open = link, None, True
             return link
 
-    def _lost(self, link: "_Link") -> EnvScalerError:
-        reason = _reason(link.failure, self._target.last_words())
+    def _lost(self, link: Link) -> EnvScalerError:
+        why = reason(link.failure, self._target.last_words())
         if link.never_sent:
             return ServerUnavailableError(
-                f"expected MCP server {self.name!r} to accept a connection, found: {reason}"
+                f"expected MCP server {self.name!r} to accept a connection, found: {why}"
             )
-        return CallLostError(f"the connection to MCP server {self.name!r} ended during the call: {reason}")
+        return CallLostError(f"the connection to MCP server {self.name!r} ended during the call: {why}")
 
 
-@dataclass(slots=True)
-class _Link:
-    """One life of a connection: a client that one task opens, holds and closes."""
-
-    target: Target
-    elicitation: ElicitationFnT | None
-    failure: BaseException | None = None
-    in_flight: int = 0
-    most_in_flight: int = 0
-    _client: Client | None = None
-    _task: "asyncio.Task[None] | None" = None
-    _over: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def client(self) -> Client:
-        assert self._client is not None
-        return self._client
-
-    @property
-    def alive(self) -> bool:
-        return self._client is not None and not self._over.is_set()
-
-    @property
-    def never_sent(self) -> bool:
-        """Whether the link broke because no connection could be made for the one request that it carried."""
-        return (
-            self.most_in_flight == 1
-            and self.failure is not None
-            and all(isinstance(one, _NO_CONNECTION) for one in _leaves(self.failure))
-        )
-
-    async def open(self, timeout: float) -> None:
-        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._hold(opened))
-        try:
-            async with asyncio.timeout(timeout):
-                await asyncio.shield(opened)
-        except BaseException:
-            await self.close()
-            # Retrieved, in case that nobody awaits it any more.
-            if opened.done() and not opened.cancelled():
-                opened.exception()
-            raise
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        self.most_in_flight = max(self.most_in_flight if self.in_flight else 0, self.in_flight + 1)
-        self.in_flight += 1
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-
-    async def close(self) -> None:
-        """End the client; bounded by the transport's own limits."""
-        self._over.set()
-        if self._task is None:
-            return
-        if self._client is None:
-            # Still connecting, which nothing but a cancellation ends.
-            self._task.cancel()
-        await asyncio.wait([self._task])
-
-    async def _hold(self, opened: "asyncio.Future[None]") -> None:
-        """The owner task: whatever is opened here is closed here."""
-        try:
-            async with self.target.open(Hooks(self._over.set, self.elicitation)) as client:
-                self._client = client
-                if not opened.done():
-                    opened.set_result(None)
-                await self._over.wait()
-        except asyncio.CancelledError as error:
-            if not opened.done():
-                opened.set_exception(TimeoutError("no answer in time"))
-            self.failure = error
-        except BaseException as error:
-            self.failure = error
-            if not opened.done():
-                opened.set_exception(error)
-        finally:
-            self._over.set()
+async def _call(session: ClientSession, request: CallRequest) -> CallToolResult | InputRequiredResult:
+    return await session.call_tool(
+        request.name,
+        request.arguments,
+        request.timeout,
+        request.progress,
+        input_responses=request.input_responses,
+        request_state=request.request_state,
+        # The SDK puts its own keys into what it is given.
+        meta=cast("RequestParamsMeta", dict(request.meta or {})),
+        allow_input_required=True,
+    )
 
 
 async def _list_all(session: ClientSession) -> Listing:
@@ -362,35 +323,3 @@ async def _list_all(session: ClientSession) -> Listing:
 
 def _is_refused_session(error: MCPError) -> bool:
     return error.code == INVALID_REQUEST and error.error.message == "Session terminated"
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _leaves(one)
-    else:
-        yield error
-
-
-def _first_answer(refusal: MCPError) -> MCPError:
-    before = refusal.__context__
-    while isinstance(before, MCPError) and before.code == UNSUPPORTED_PROTOCOL_VERSION:
-        before = before.__context__
-    return before if isinstance(before, MCPError) else refusal
-
-
-def _reason(error: BaseException | None, last_words: str) -> str:
-    """Why a connection failed, in one line."""
-    leaf = next(_leaves(error)) if error is not None else None
-    if isinstance(leaf, MCPError) and leaf.code == UNSUPPORTED_PROTOCOL_VERSION:
-        # A modern server whose first answer was an error is then asked for the older handshake, which it
-        # refuses; what it said at first is the reason.
-        leaf = _first_answer(leaf)
-    if leaf is None or (isinstance(leaf, MCPError) and leaf.code == CONNECTION_CLOSED):
-        text = "it ended the connection"
-    elif isinstance(leaf, TimeoutError):
-        text = "no answer in time"
-    else:
-        text = " ".join(f"{type(leaf).__name__}: {leaf}".split())
-    last_line = last_words.strip().rpartition("\n")[2].strip()
-    return f"{text}; its last words were: {last_line}" if last_line else text

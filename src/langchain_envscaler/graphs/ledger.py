@@ -46,20 +46,30 @@ class CallLedger:
                 self._entries.popitem(last=False)
 
     @contextmanager
-    def making(self, key: CallKey) -> Iterator[bool]:
-        """Make a call; tells whether it is made for the first time."""
+    def making(self, key: CallKey) -> Iterator[None]:
+        """Make a call. One that is left by an exception before it was begun stays new."""
+        completed = False
+        try:
+            yield
+            completed = True
+        finally:
+            with self._lock:
+                entry = self._entries.get(key)
+                if entry is not None and (completed or entry.begun):
+                    del self._entries[key]
+                elif entry is not None:
+                    self._entries[key] = _Entry()
+            if entry is not None:
+                entry.ended.set_result(None)
+
+    def begin(self, key: CallKey) -> bool:
+        """Note that a call is sent now; tells whether that is for the first time."""
         with self._lock:
             entry = self._entries.get(key)
             is_new = entry is not None and not entry.begun
             if entry is not None:
                 entry.begun = True
-        try:
-            yield is_new
-        finally:
-            with self._lock:
-                ended = self._entries.pop(key, None)
-            if ended is not None:
-                ended.ended.set_result(None)
+            return is_new
 
     def ending(self, key: CallKey) -> "Future[None] | None":
         """Is done when a call has ended; None if it is none of this process's, or has ended already."""

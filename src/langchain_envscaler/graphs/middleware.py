@@ -17,9 +17,10 @@ from langchain_envscaler.graphs.calls import PendingCall
 from langchain_envscaler.graphs.ledger import CallLedger
 from langchain_envscaler.graphs.origins import afirst_places, first_places
 from langchain_envscaler.graphs.repair import close_open_calls
+from langchain_envscaler.graphs.scope import call_scope
 from langchain_envscaler.graphs.sources import ToolsetSource
 from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, starts_turn
-from langchain_envscaler.graphs.tools import MCPTool, call_scope
+from langchain_envscaler.graphs.tools import MCPTool
 from langchain_envscaler.graphs.toolset import MCPToolset
 
 __all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware"]
@@ -116,12 +117,12 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         if request.tool is not None:
             return handler(request)
-        call = PendingCall.of(request, self._toolsets.of(request.state).get_tools())
-        with self._ledger.making(call.key) as is_new:
+        call = PendingCall.of(request, self._toolsets.of(request.state).get_tools(), self._ledger)
+        if call.tool is None:
+            return call.unknown()
+        with self._ledger.making(call.key):
             if (earlier := self._earlier(call)) is not None:
                 earlier.result()
-            if (refusal := call.refusal(is_new)) is not None:
-                return refusal
             with call_scope(call.scope):
                 return call.placed(handler(call.request))
 
@@ -133,12 +134,12 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         if request.tool is not None:
             return await handler(request)
         toolset = await self._toolsets.aof(request.state)
-        call = PendingCall.of(request, await toolset.aget_tools())
-        with self._ledger.making(call.key) as is_new:
+        call = PendingCall.of(request, await toolset.aget_tools(), self._ledger)
+        if call.tool is None:
+            return call.unknown()
+        with self._ledger.making(call.key):
             if (earlier := self._earlier(call)) is not None:
                 await asyncio.shield(asyncio.wrap_future(earlier))
-            if (refusal := call.refusal(is_new)) is not None:
-                return refusal
             with call_scope(call.scope):
                 return call.placed(await handler(call.request))
 

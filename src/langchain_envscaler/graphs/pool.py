@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from langchain_envscaler.errors import NotFoundError, UsageError
 from langchain_envscaler.graphs.connection import Connection
+from langchain_envscaler.graphs.elicitation import QuestionHandler
 from langchain_envscaler.graphs.loop import BackgroundLoop
-from langchain_envscaler.graphs.targets import Target
+from langchain_envscaler.graphs.targets import ConnectMode, Target
 
 __all__ = ["ConnectionPool"]
 
@@ -22,7 +23,13 @@ class ConnectionPool:
     """Named connections on one background loop. With the last reference to it they are closed."""
 
     def __init__(
-        self, targets: Sequence[Target], *, connect_timeout: float, loop: BackgroundLoop | None = None
+        self,
+        targets: Sequence[Target],
+        *,
+        connect_timeout: float,
+        mode: ConnectMode = "auto",
+        question_handler: QuestionHandler | None = None,
+        loop: BackgroundLoop | None = None,
     ) -> None:
         """Make a pool; nothing is connected or started yet.
 
@@ -30,7 +37,10 @@ class ConnectionPool:
             loop: A loop that several pools share and that outlasts them; one of its own if not given.
         """
         self.connections: Mapping[str, Connection] = {
-            target.name: Connection(target, connect_timeout=connect_timeout) for target in targets
+            target.name: Connection(
+                target, connect_timeout=connect_timeout, mode=mode, question_handler=question_handler
+            )
+            for target in targets
         }
         self._loop = loop or BackgroundLoop()
         # Neither the loop nor a connection refers to the pool, so that it can be collected.

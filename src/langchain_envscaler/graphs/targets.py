@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from langchain_envscaler.environments.episode import Episode
 
-__all__ = ["Auth", "Hooks", "MCPSource", "Target", "parse_targets"]
+__all__ = ["Auth", "ConnectMode", "Hooks", "MCPSource", "Target", "parse_targets"]
 
 # A forward reference, since an episode's module is not needed where there is none.
 MCPSource: TypeAlias = Union[ClientConfig, "Episode", Server[Any], MCPServer]
@@ -48,6 +48,9 @@ MCPSource: TypeAlias = Union[ClientConfig, "Episode", Server[Any], MCPServer]
 
 Auth: TypeAlias = httpx2.Auth | str
 """How an HTTP server is told who asks: a bearer token, "oauth" (a browser opens), or httpx2's own form."""
+
+ConnectMode: TypeAlias = Literal["auto", "legacy"]
+"""Which protocol is spoken: the newest that the server knows, or always the older one with its sessions."""
 
 _STDERR_LINES = 20
 
@@ -60,6 +63,7 @@ class Hooks:
     """The server ended the connection."""
     elicitation: ElicitationFnT | None = None
     """Answers a question that a server asks during a call."""
+    mode: ConnectMode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ def _entry(entry: ServerEntry, auth: Auth | Mapping[str, Auth] | None, timeout: 
 def _options(hooks: Hooks) -> dict[str, Any]:
     return {
         "elicitation_callback": hooks.elicitation,
+        "mode": hooks.mode,
         "client_info": Implementation(name="langchain-envscaler", version=version("langchain-envscaler")),
     }
 

@@ -2,106 +2,46 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, InputRequiredResult, Tool
-from pydantic import PrivateAttr
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, ElicitRequest, InputRequiredResult
+from pydantic import PrivateAttr, ValidationError
 
 from langchain_envscaler.errors import EnvScalerError, InfrastructureError, UsageError
-from langchain_envscaler.graphs.connection import (
+from langchain_envscaler.graphs.content import artifact, message_content
+from langchain_envscaler.graphs.elicitation import (
+    LEGACY_KEY,
+    LegacyQuestion,
+    ask,
+    questions,
+    recorded_answers,
+    responses,
+)
+from langchain_envscaler.graphs.pool import ConnectionPool
+from langchain_envscaler.graphs.refs import ToolRef
+from langchain_envscaler.graphs.requests import (
     CallLostError,
     CallRequest,
     CallTimeoutError,
+    ConsentMissingError,
     ServerUnavailableError,
 )
-from langchain_envscaler.graphs.content import artifact, message_content
-from langchain_envscaler.graphs.pool import ConnectionPool
+from langchain_envscaler.graphs.scope import current_scope
 from langchain_envscaler.mcp.tools import CALL_ID, EPISODE_ID, POSITION, REVISION
 
-if TYPE_CHECKING:
-    from mcp_types import ToolAnnotations
-
-__all__ = ["CallScope", "MCPTool", "ToolRef", "call_scope"]
+__all__ = ["MCPTool"]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRef:
-    """One tool of one server, as it is published."""
-
-    name: str
-    """The name under which a model knows it."""
-    server: str
-    tool: Tool
-    timeout: float | None
-    """Seconds that a call may take."""
-    episode_id: str | None = None
-    """The episode that the server's listing named, if it serves one."""
-    revision: int | None = None
-    """The episode's newest revision at the time of the listing."""
-    repeat: bool = False
-    """The user said that calls of it may be repeated."""
-
-    @property
-    def annotations(self) -> "ToolAnnotations | None":
-        return self.tool.annotations
-
-    @property
-    def read_only(self) -> bool:
-        return self.tool.annotations is not None and self.tool.annotations.read_only_hint is True
-
-    @property
-    def destructive(self) -> bool:
-        """Whether it may destroy something: what MCP supposes of a tool that does not say."""
-        hint = self.tool.annotations.destructive_hint if self.tool.annotations is not None else None
-        return not self.read_only and hint is not False
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether calling it twice has no other effect than calling it once.
-
-        The calls of an episode have an identity: the same one again gives the recorded result.
-        """
-        annotated = self.tool.annotations is not None and self.tool.annotations.idempotent_hint is True
-        return self.repeat or self.read_only or annotated or self.episode_id is not None
-
-
-@dataclass(frozen=True, slots=True)
-class CallScope:
-    """What a graph knows of a call beyond its name and arguments."""
-
-    revision: int | None = None
-    """The revision of the episode's state that the call starts from."""
-    position: int | None = None
-    """The call's place among those of its message, counted from 0."""
-    message_id: str | None = None
-    """The id of the model's message, which tells calls of one id apart."""
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    """More for the request's `_meta`."""
-    on_progress: Callable[[dict[str, Any]], None] | None = None
-    """Is told how far the call has come, in the context that the call was made in."""
-
-
-_NO_SCOPE = CallScope()
-_SCOPE: ContextVar[CallScope] = ContextVar("call_scope", default=_NO_SCOPE)
 _CALL_ID: ContextVar[str | None] = ContextVar("call_id", default=None)
-
-
-@contextmanager
-def call_scope(scope: CallScope) -> Iterator[None]:
-    """Tool calls made within this context are made with the scope."""
-    token = _SCOPE.set(scope)
-    try:
-        yield
-    finally:
-        _SCOPE.reset(token)
+_FAILURES = (EnvScalerError, MCPError, RuntimeError, ValidationError)
+"""What may go wrong with a call. The SDK raises the last two for a result that breaks its own schema."""
 
 
 class MCPTool(BaseTool):
@@ -168,31 +108,78 @@ class MCPTool(BaseTool):
 
     async def _arun(self, /, **arguments: Any) -> Any:
         loop = asyncio.get_running_loop()
-        request = self._request(arguments, lambda report: loop.call_soon_threadsafe(report))
-        try:
-            result = await self._pool.arun(_send(self._pool, self._ref, request))
-        except (EnvScalerError, MCPError) as error:
-            return self._failed(error)
-        return self._answered(result)
+        step = self._begun(arguments, lambda report: loop.call_soon_threadsafe(report))
+        while isinstance(step, CallRequest):
+            try:
+                outcome = await self._pool.arun(_send(self._pool, self._ref, step))
+            except _FAILURES as error:
+                return self._failed(error)
+            step = self._next(step, outcome)
+        return step
 
     def _run(self, /, **arguments: Any) -> Any:
-        request = self._request(arguments, lambda report: report())
+        step = self._begun(arguments, lambda report: report())
+        while isinstance(step, CallRequest):
+            try:
+                outcome = self._pool.run(_send(self._pool, self._ref, step))
+            except _FAILURES as error:
+                return self._failed(error)
+            step = self._next(step, outcome)
+        return step
+
+    def _begun(
+        self, arguments: dict[str, Any], deliver: Callable[[Callable[[], None]], Any]
+    ) -> "CallRequest | Any":
+        """The request to send, or what the model reads in place of a result where there is to be none."""
+        scope = current_scope()
+        request = self._request(arguments, deliver)
+        if scope.begin is None or scope.begin():
+            return request
+        answers = recorded_answers()
+        if not answers and not self._ref.repeatable:
+            return self._told(
+                f"Error: the run broke off around this call, and the server {self._ref.server!r} cannot go "
+                "back. The call may have taken effect already, so it was not made again. Find out before you "
+                "call the tool again."
+            )
+        return replace(request, answers=tuple(answers))
+
+    def _next(
+        self, request: CallRequest, outcome: CallToolResult | InputRequiredResult | LegacyQuestion
+    ) -> "CallRequest | Any":
+        """The request to send next, or the call's result."""
+        if isinstance(outcome, CallToolResult):
+            return self._answered(outcome)
         try:
-            result = self._pool.run(_send(self._pool, self._ref, request))
-        except (EnvScalerError, MCPError) as error:
-            return self._failed(error)
-        return self._answered(result)
+            if isinstance(outcome, LegacyQuestion):
+                return self._resent(request, outcome)
+            wanted = outcome.input_requests or {}
+            answers = ask(questions(self.name, wanted, sends_again=False))
+        except UsageError as error:
+            return self._told(f"Error: {error}.")
+        return replace(
+            request,
+            input_responses=responses(wanted, answers),
+            request_state=outcome.request_state,
+            # Those before are in the state that is sent back.
+            answers=(),
+        )
+
+    def _resent(self, request: CallRequest, outcome: LegacyQuestion) -> "CallRequest | Any":
+        question = ElicitRequest(params=outcome.params)
+        answers = ask(questions(self.name, {LEGACY_KEY: question}, sends_again=True))
+        return replace(request, answers=(*request.answers, answers))
 
     def _trace(self) -> dict[str, Any]:
         """What a trace of the call should tell of the episode."""
         if self._ref.episode_id is None:
             return {}
-        return {EPISODE_ID: self._ref.episode_id, REVISION: _SCOPE.get().revision}
+        return {EPISODE_ID: self._ref.episode_id, REVISION: current_scope().revision}
 
     def _request(
         self, arguments: dict[str, Any], deliver: Callable[[Callable[[], None]], Any]
     ) -> CallRequest:
-        scope = _SCOPE.get()
+        scope = current_scope()
         call_id = _CALL_ID.get()
         if call_id is None and self._ref.episode_id is not None:
             # Without an identity a call could not be repeated after a lost connection.
@@ -229,7 +216,7 @@ class MCPTool(BaseTool):
             status="error" if result.is_error else "success",
         )
 
-    def _failed(self, error: EnvScalerError | MCPError) -> Any:
+    def _failed(self, error: Exception) -> Any:
         """A failure of the call, not of the tool: told to the model in words that it can act on.
 
         An episode's server that cannot be reached ends the run instead: nothing is lost by that, since the
@@ -244,29 +231,31 @@ class MCPTool(BaseTool):
                 raise InfrastructureError(
                     f"expected server {self._ref.server!r} to carry out a call, found: {error.error.message}"
                 ) from error
-        text = _explained(error, self._ref)
+        return self._told(_explained(error, self._ref))
+
+    def _told(self, text: str) -> Any:
+        """An error that is no result of the tool."""
         call_id = _CALL_ID.get()
         if call_id is None:
-            raise ToolException(text) from error
+            raise ToolException(text)
         return ToolMessage(content=text, name=self.name, tool_call_id=call_id, status="error")
 
 
-async def _send(pool: ConnectionPool, ref: ToolRef, request: CallRequest) -> CallToolResult:
+async def _send(
+    pool: ConnectionPool, ref: ToolRef, request: CallRequest
+) -> CallToolResult | InputRequiredResult | LegacyQuestion:
     try:
-        result = await pool[ref.server].call(request)
+        return await pool[ref.server].call(request)
     except MCPError as error:
         if error.code != INVALID_PARAMS or request.other_call_id is None:
             raise
         # Some models number their calls, so that a fork may give another call an id that was used there. The
         # second identity is as fixed as the first: a call that is made again finds its result under it.
         meta = {**(request.meta or {}), CALL_ID: request.other_call_id}
-        result = await pool[ref.server].call(replace(request, meta=meta, other_call_id=None))
-    if isinstance(result, InputRequiredResult):
-        raise UsageError(f"expected a result of the tool {ref.name!r}, found a question to a person")
-    return result
+        return await pool[ref.server].call(replace(request, meta=meta, other_call_id=None))
 
 
-def _explained(error: EnvScalerError | MCPError, ref: ToolRef) -> str:
+def _explained(error: Exception, ref: ToolRef) -> str:
     if isinstance(error, MCPError):
         return f"Error: the server {ref.server!r} refused the call: {error.error.message}"
     unknown = (
@@ -275,6 +264,11 @@ def _explained(error: EnvScalerError | MCPError, ref: ToolRef) -> str:
     )
     if isinstance(error, CallLostError):
         return f"Error: {error}. {'The call was repeated without an answer.' if ref.repeatable else unknown}"
+    if isinstance(error, (RuntimeError, ValidationError)):
+        text = " ".join(str(error).split())
+        return f"Error: the answer of server {ref.server!r} is not what it was to be: {text}. {unknown}"
+    if isinstance(error, ConsentMissingError):
+        return f"Error: {error}. It is unknown how much of it took effect."
     if isinstance(error, CallTimeoutError):
         return f"Error: {error}. {'' if ref.read_only else unknown}".strip()
     return f"Error: {error}. The call was not carried out."

@@ -11,11 +11,13 @@ from mcp.client.session import ClientSession
 
 from langchain_envscaler.errors import EnvScalerError, InfrastructureError, UsageError
 from langchain_envscaler.graphs.connection import Connection, ServerStatus
+from langchain_envscaler.graphs.elicitation import QuestionHandler
 from langchain_envscaler.graphs.loop import BackgroundLoop
 from langchain_envscaler.graphs.naming import Prefix, matches, publish
 from langchain_envscaler.graphs.pool import ConnectionPool
-from langchain_envscaler.graphs.targets import Auth, MCPSource, parse_targets
-from langchain_envscaler.graphs.tools import MCPTool, ToolRef
+from langchain_envscaler.graphs.refs import ToolRef
+from langchain_envscaler.graphs.targets import Auth, ConnectMode, MCPSource, parse_targets
+from langchain_envscaler.graphs.tools import MCPTool
 from langchain_envscaler.mcp.tools import EPISODE_ID, REVISION
 
 __all__ = ["MCPServerWarning", "MCPToolset"]
@@ -58,6 +60,8 @@ class MCPToolset:
         connect_timeout: float = 30.0,
         repeat: bool | Collection[str] = False,
         auth: Auth | Mapping[str, Auth] | None = None,
+        mode: ConnectMode = "auto",
+        question_handler: QuestionHandler | None = None,
         loop: BackgroundLoop | None = None,
     ) -> None:
         """Make a toolset; nothing is connected yet.
@@ -80,6 +84,9 @@ class MCPToolset:
             repeat: The tools whose calls may be sent again after a lost connection although they are not
                 marked as read-only or idempotent; True for all.
             auth: For HTTP servers, one for all or by server: a bearer token, "oauth" or an `httpx2.Auth`.
+            mode: "legacy" speaks the older protocol with every server.
+            question_handler: Answers a tool's questions while its call goes on. Without one they interrupt
+                the run of the graph that the tool is called in.
             loop: A loop that several toolsets share; one of its own if not given.
 
         Raises:
@@ -96,7 +103,13 @@ class MCPToolset:
         self._timeout = timeout
         self._timeouts = dict(timeouts or {})
         self._repeat: tuple[str, ...] = ("*",) if repeat is True else () if repeat is False else tuple(repeat)
-        self._pool = ConnectionPool(targets, connect_timeout=connect_timeout, loop=loop)
+        self._pool = ConnectionPool(
+            targets,
+            connect_timeout=connect_timeout,
+            mode=mode,
+            question_handler=question_handler,
+            loop=loop,
+        )
         self._tools: list[MCPTool] | None = None
         self._tried: dict[str, float] = {}
         self._warned: set[str] = set()
