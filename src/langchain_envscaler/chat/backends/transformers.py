@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TransformersBackend"]
 
-_TEXTS = Shared()
-_RUNNERS = Shared()
+_TEXTS = Shared(kept=4)
+_RUNNERS = Shared(kept=1)
 
 
 class TransformersBackend(Backend):
@@ -99,8 +99,9 @@ class TransformersBackend(Backend):
             job.cancel()
 
     def close(self) -> None:
-        """Lets go of the weights; they are freed when no other chat model uses them."""
+        """Lets go of the weights; they are freed unless another chat model uses them."""
         self.__dict__.pop("runner", None)
+        _RUNNERS.forget(self._settings.key)
 
     def _job(self, request: GenerationRequest, mailbox: Mailbox) -> "Job":
         from langchain_envscaler.chat.engine.jobs import Job
