@@ -18,7 +18,7 @@ from langgraph.types import Checkpointer
 from langchain_envscaler.graphs.approvals import ApprovalMiddleware, Approve, Decisions
 from langchain_envscaler.graphs.checkpoints import open_checkpointer
 from langchain_envscaler.graphs.ledger import CallLedger
-from langchain_envscaler.graphs.limits import LimitsMiddleware
+from langchain_envscaler.graphs.limits import Limits
 from langchain_envscaler.graphs.middleware import ExactSchemasMiddleware, MCPToolsMiddleware
 from langchain_envscaler.graphs.sources import OneToolset, ToolsetSource
 from langchain_envscaler.graphs.targets import MCPSource
@@ -137,11 +137,16 @@ def assemble(
         system_prompt=system_prompt,
         middleware=[
             *outer,
-            LimitsMiddleware(max_steps=max_steps, max_tokens=max_tokens, max_errors=max_errors),
             *([ApprovalMiddleware(source, ledger, approve, decisions)] if approve else []),
-            MCPToolsMiddleware(source, ledger, instructions=instructions),
+            MCPToolsMiddleware(
+                source,
+                ledger,
+                limits=Limits(max_steps=max_steps, max_tokens=max_tokens, max_errors=max_errors),
+                instructions=instructions,
+                exact_schemas=not middleware,
+            ),
             *middleware,
-            ExactSchemasMiddleware(),
+            *([ExactSchemasMiddleware()] if middleware else []),
         ],
         response_format=response_format,
         context_schema=context_schema,

@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from langchain_envscaler.graphs.ledger import CallKey, CallLedger
 from langchain_envscaler.graphs.scope import CallScope
-from langchain_envscaler.graphs.state import EpisodePlace
+from langchain_envscaler.graphs.state import EpisodePlace, places_of
 from langchain_envscaler.graphs.tools import MCPTool
 from langchain_envscaler.mcp.tools import EPISODE_ID, REVISION
 
@@ -109,7 +109,7 @@ def _scope(
 
     if tool is None or tool.ref.episode_id is None:
         return CallScope(on_progress=on_progress)
-    place = (request.state.get("episodes") or {}).get(tool.ref.server)
+    place = places_of(request.state).get(tool.ref.server)
     return CallScope(
         revision=place["revision"] if place is not None else tool.ref.revision,
         position=position,

@@ -15,11 +15,12 @@ from langgraph.types import Command
 from langchain_envscaler.errors import UsageError
 from langchain_envscaler.graphs.calls import PendingCall
 from langchain_envscaler.graphs.ledger import CallLedger
+from langchain_envscaler.graphs.limits import Limits, counted, turn_so_far
 from langchain_envscaler.graphs.origins import afirst_places, first_places
 from langchain_envscaler.graphs.repair import close_open_calls
 from langchain_envscaler.graphs.scope import call_scope
 from langchain_envscaler.graphs.sources import ToolsetSource
-from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, starts_turn
+from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, Turn, places_of, starts_turn
 from langchain_envscaler.graphs.tools import MCPTool
 from langchain_envscaler.graphs.toolset import MCPToolset
 
@@ -38,50 +39,70 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     state_schema = ToolAgentState
 
     def __init__(
-        self, toolsets: ToolsetSource, ledger: CallLedger | None = None, *, instructions: bool = True
+        self,
+        toolsets: ToolsetSource,
+        ledger: CallLedger | None = None,
+        *,
+        limits: Limits | None = None,
+        instructions: bool = True,
+        exact_schemas: bool = True,
     ) -> None:
         """Give an agent the tools of the toolset that its thread has.
 
+        All of it is one middleware, since each that wraps a model call costs more than the work done here.
+
         Args:
             ledger: Where calls are noted, if other middleware notes some too.
+            limits: What a turn may have.
             instructions: Add what the servers say about themselves to the system prompt.
+            exact_schemas: Hand the model the servers' schemas as they are. Where other middleware is to see
+                tools instead, `ExactSchemasMiddleware` does that further inside.
         """
         super().__init__()
         self._toolsets = toolsets
-        self._instructions = instructions
         self._ledger = ledger or CallLedger()
+        self._limits = limits or Limits()
+        self._instructions = instructions
+        self._exact_schemas = exact_schemas
 
     # The model
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ExtendedModelResponse[Any]:
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        turn = turn_so_far(request.state)
+        if (ending := self._limits.ending(turn, request.messages)) is not None:
+            return ModelResponse(result=[ending])
         toolset = self._toolsets.of(request.state)
         tools = toolset.get_tools(refresh=starts_turn(request.state["messages"]))
         prepared = self._prepared(request, toolset, tools)
         places = _new_places(request, tools)
         if places:
             places |= _known_of(places, first_places())
-        return self._finished(request, prepared, places, handler(prepared))
+        return self._finished(request, prepared, turn, places, handler(prepared))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ExtendedModelResponse[Any]:
+    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+        turn = turn_so_far(request.state)
+        if (ending := self._limits.ending(turn, request.messages)) is not None:
+            return ModelResponse(result=[ending])
         toolset = await self._toolsets.aof(request.state)
         tools = await toolset.aget_tools(refresh=starts_turn(request.state["messages"]))
         prepared = self._prepared(request, toolset, tools)
         places = _new_places(request, tools)
         if places:
             places |= _known_of(places, await afirst_places())
-        return self._finished(request, prepared, places, await handler(prepared))
+        return self._finished(request, prepared, turn, places, await handler(prepared))
 
     def _prepared(
         self, request: ModelRequest[Any], toolset: MCPToolset, tools: Sequence[MCPTool]
     ) -> ModelRequest[Any]:
-        _refuse_other_episodes(_known_places(request), tools)
-        changes: dict[str, Any] = {"tools": [*request.tools, *tools]}
+        _refuse_other_episodes(places_of(request.state), tools)
+        offered = [tool.function for tool in tools] if self._exact_schemas else tools
+        changes: dict[str, Any] = {"tools": [*request.tools, *offered]}
         if (repaired := close_open_calls(request.messages)) is not None:
             changes["messages"] = repaired
         if self._instructions and (instructions := toolset.instructions):
@@ -92,10 +113,11 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         self,
         request: ModelRequest[Any],
         prepared: ModelRequest[Any],
+        turn: Turn,
         places: dict[str, EpisodePlace],
         response: ModelResponse[Any],
     ) -> ExtendedModelResponse[Any]:
-        update: dict[str, Any] = {}
+        update: dict[str, Any] = {"turn": counted(turn, response.result)}
         for message in response.result:
             # Calls are told apart by their message's id, which the state would give it later.
             message.id = message.id or str(uuid.uuid4())
@@ -105,8 +127,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
             update["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *repaired, *response.result]
         if places:
             update["episodes"] = places
-        command: Command[Any] | None = Command(update=update) if update else None
-        return ExtendedModelResponse(model_response=response, command=command)
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     # Tools
 

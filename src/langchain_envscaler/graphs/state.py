@@ -8,7 +8,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AnyMessage, ToolMessage
 from typing_extensions import TypedDict
 
-__all__ = ["EpisodePlace", "ToolAgentState", "Turn", "merge_places", "starts_turn"]
+__all__ = ["EpisodePlace", "ToolAgentState", "Turn", "merge_places", "places_of", "starts_turn"]
 
 
 class EpisodePlace(TypedDict):
@@ -55,6 +55,11 @@ class ToolAgentState(AgentState[Any]):
     episodes: NotRequired[Annotated[dict[str, EpisodePlace], merge_places]]
     """By server: the episodes that the thread acts in."""
     turn: NotRequired[Annotated[Turn, PrivateStateAttr]]
+
+
+def places_of(state: Any) -> dict[str, EpisodePlace]:
+    """The places that a state holds."""
+    return state.get("episodes") or {}
 
 
 def starts_turn(messages: Sequence[AnyMessage]) -> bool:

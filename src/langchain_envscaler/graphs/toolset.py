@@ -176,10 +176,14 @@ class MCPToolset:
             InfrastructureError: A required server, or every server, cannot be reached.
             UsageError: Two tools of one name, with prefix "never"; or the toolset is closed.
         """
+        if (known := self._known(refresh)) is not None:
+            return list(known)
         return list(self._pool.run(self._listed(refresh)))
 
     async def aget_tools(self, *, refresh: bool = False) -> list[MCPTool]:
         """As `get_tools`."""
+        if (known := self._known(refresh)) is not None:
+            return list(known)
         return list(await self._pool.arun(self._listed(refresh)))
 
     @property
@@ -232,6 +236,10 @@ class MCPToolset:
                 f"expected required servers among {', '.join(self.server_names)}, found {', '.join(unknown)}"
             )
         return names
+
+    def _known(self, refresh: bool) -> list[MCPTool] | None:
+        # Asked for twice in every step of an agent, and not worth a way to the loop's thread and back.
+        return None if refresh or self.closed else self._tools
 
     async def _listed(self, refresh: bool) -> list[MCPTool]:
         if self._tools is None or refresh:
