@@ -2,8 +2,8 @@
 
 All run the same scripted model for the same number of steps, with the same checkpointer and durability
 "sync", and call the same function over MCP, in memory. The bare agent has the tools handed to it when it is
-made; ours finds them when it runs, and does all that makes a thread durable. For comparison, a bare agent with
-the plain function as its tool shows what MCP itself costs.
+made; ours finds them when it runs, and does all that makes a thread durable. For comparison, a bare agent
+with the plain function as its tool shows what MCP itself costs.
 
     python benchmarks/graphs.py [--steps 20] [--rounds 15]
 """

@@ -155,12 +155,12 @@ def postgres(postgres_server: Any) -> str:
     return str(postgres_server.get_uri(name))
 
 
-def free_port() -> int:
+def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
-def wait_until_listening(port: int) -> None:
+def _wait_until_listening(port: int) -> None:
     deadline = time.monotonic() + STARTUP_SECONDS
     while True:
         try:
@@ -172,18 +172,30 @@ def wait_until_listening(port: int) -> None:
 
 
 @pytest.fixture
+def free_port() -> Callable[[], int]:
+    """Gives ports of this machine on which nothing listens."""
+    return _free_port
+
+
+@pytest.fixture
+def wait_until_listening() -> Callable[[int], None]:
+    """Waits for a server to listen on a port."""
+    return _wait_until_listening
+
+
+@pytest.fixture
 def http_workshop(journal: Journal) -> Iterator[Callable[..., Any]]:
     """Starts workshop servers over HTTP; gives the process and its URL."""
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(*options: str, port: int | None = None) -> tuple[subprocess.Popen[bytes], str]:
-        port = port or free_port()
+        port = port or _free_port()
         script = str(SERVERS / "workshop.py")
         process = subprocess.Popen(
             [sys.executable, script, "--journal", str(journal.path), "--http", str(port), *options]
         )
         processes.append(process)
-        wait_until_listening(port)
+        _wait_until_listening(port)
         return process, f"http://127.0.0.1:{port}/mcp"
 
     yield start
