@@ -23,6 +23,7 @@ from langchain_envscaler.graphs.sources import ToolsetSource
 from langchain_envscaler.graphs.state import EpisodePlace, ToolAgentState, Turn, places_of, starts_turn
 from langchain_envscaler.graphs.tools import MCPTool
 from langchain_envscaler.graphs.toolset import MCPToolset
+from langchain_envscaler.graphs.tracing import model_span, note_answer
 
 __all__ = ["ExactSchemasMiddleware", "MCPToolsMiddleware"]
 
@@ -79,7 +80,10 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         places = _new_places(request, tools)
         if places:
             places |= _known_of(places, first_places())
-        return self._finished(request, prepared, turn, places, handler(prepared))
+        with model_span(request.model) as span:
+            response = handler(prepared)
+            note_answer(span, response.result)
+        return self._finished(request, prepared, turn, places, response)
 
     async def awrap_model_call(
         self,
@@ -95,7 +99,10 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         places = _new_places(request, tools)
         if places:
             places |= _known_of(places, await afirst_places())
-        return self._finished(request, prepared, turn, places, await handler(prepared))
+        with model_span(request.model) as span:
+            response = await handler(prepared)
+            note_answer(span, response.result)
+        return self._finished(request, prepared, turn, places, response)
 
     def _prepared(
         self, request: ModelRequest[Any], toolset: MCPToolset, tools: Sequence[MCPTool]

@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from langchain_core.tools import BaseTool, ToolException
 from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, ElicitRequest, InputRequiredResult
+from opentelemetry.trace import Span
 from pydantic import PrivateAttr, ValidationError
 
 from langchain_envscaler.errors import EnvScalerError, InfrastructureError, UsageError
@@ -34,6 +36,7 @@ from langchain_envscaler.graphs.requests import (
     ServerUnavailableError,
 )
 from langchain_envscaler.graphs.scope import current_scope
+from langchain_envscaler.graphs.tracing import note_result, tool_span
 from langchain_envscaler.mcp.tools import CALL_ID, EPISODE_ID, POSITION, REVISION
 
 __all__ = ["MCPTool"]
@@ -111,7 +114,9 @@ class MCPTool(BaseTool):
         step = self._begun(arguments, lambda report: loop.call_soon_threadsafe(report))
         while isinstance(step, CallRequest):
             try:
-                outcome = await self._pool.arun(_send(self._pool, self._ref, step))
+                with self._span() as span:
+                    outcome = await self._pool.arun(_send(self._pool, self._ref, step))
+                    note_result(span, outcome)
             except _FAILURES as error:
                 return self._failed(error)
             step = self._next(step, outcome)
@@ -121,7 +126,9 @@ class MCPTool(BaseTool):
         step = self._begun(arguments, lambda report: report())
         while isinstance(step, CallRequest):
             try:
-                outcome = self._pool.run(_send(self._pool, self._ref, step))
+                with self._span() as span:
+                    outcome = self._pool.run(_send(self._pool, self._ref, step))
+                    note_result(span, outcome)
             except _FAILURES as error:
                 return self._failed(error)
             step = self._next(step, outcome)
@@ -169,6 +176,9 @@ class MCPTool(BaseTool):
         question = ElicitRequest(params=outcome.params)
         answers = ask(questions(self.name, {LEGACY_KEY: question}, sends_again=True))
         return replace(request, answers=(*request.answers, answers))
+
+    def _span(self) -> AbstractContextManager[Span]:
+        return tool_span(self._ref, _CALL_ID.get(), current_scope().revision)
 
     def _trace(self) -> dict[str, Any]:
         """What a trace of the call should tell of the episode."""
