@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["VLLMBackend"]
 
-_TEXTS = Shared()
-_ENGINES = Shared()
+_TEXTS = Shared(kept=4)
+_ENGINES = Shared(kept=1)
 
 
 class VLLMBackend(Backend):
@@ -93,3 +93,4 @@ class VLLMBackend(Backend):
     def close(self) -> None:
         """Lets go of the weights; they are freed when no other chat model uses them."""
         self.__dict__.pop("engine", None)
+        _ENGINES.forget(self._settings.key)
