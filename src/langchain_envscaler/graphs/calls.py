@@ -1,6 +1,5 @@
 """A tool call that a graph is about to make: which tool it means, and from where the thread stands."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,6 +9,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from langchain_envscaler.graphs.ledger import CallKey, CallLedger
+from langchain_envscaler.graphs.offer import Offer
 from langchain_envscaler.graphs.scope import CallScope
 from langchain_envscaler.graphs.state import EpisodePlace, places_of
 from langchain_envscaler.graphs.tools import MCPTool
@@ -33,18 +33,17 @@ class PendingCall:
     scope: CallScope
 
     @classmethod
-    def of(cls, request: ToolCallRequest, tools: Sequence[MCPTool], ledger: CallLedger) -> "PendingCall":
+    def of(cls, request: ToolCallRequest, offer: Offer, ledger: CallLedger) -> "PendingCall":
         """Find out about a call."""
-        by_name = {tool.name: tool for tool in tools}
-        tool = by_name.get(request.tool_call["name"])
+        tool = offer.by_name.get(request.tool_call["name"])
         message = _calling_message(request)
         message_id = (message.id if message is not None else None) or ""
-        chain = _chain(request, message, by_name) if tool is not None and tool.ref.episode_id else []
+        chain = _chain(request, message, offer) if tool is not None and tool.ref.episode_id else []
         position = chain.index(request.tool_call["id"]) if request.tool_call["id"] in chain else 0
         return cls(
             request=request if tool is None else request.override(tool=tool),
             tool=tool,
-            known=(*by_name, *(one.name for one in request.runtime.tools)),
+            known=(*offer.by_name, *(one.name for one in request.runtime.tools)),
             message_id=message_id,
             previous=(message_id, chain[position - 1]) if position else None,
             scope=replace(
@@ -82,19 +81,16 @@ def _calling_message(request: ToolCallRequest) -> AIMessage | None:
     return next((one for one in reversed(request.state["messages"]) if isinstance(one, AIMessage)), None)
 
 
-def _chain(request: ToolCallRequest, message: AIMessage | None, tools: dict[str, MCPTool]) -> list[str]:
+def _chain(request: ToolCallRequest, message: AIMessage | None, offer: Offer) -> list[str]:
     """The ids of the message's calls that go to the same server and have no result yet, in their order."""
     if message is None:
         return []
-    server = tools[request.tool_call["name"]].ref.server
+    server = offer.servers[request.tool_call["name"]]
     answered = {one.tool_call_id for one in request.state["messages"] if isinstance(one, ToolMessage)}
     return [
         call["id"]
         for call in message.tool_calls
-        if call["id"] is not None
-        and call["id"] not in answered
-        and call["name"] in tools
-        and tools[call["name"]].ref.server == server
+        if call["id"] is not None and call["id"] not in answered and offer.servers.get(call["name"]) == server
     ]
 
 

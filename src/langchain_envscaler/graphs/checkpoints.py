@@ -75,7 +75,7 @@ class ThreadSaver(BaseCheckpointSaver[str]):
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=list(allowed_types)))
         self._open, workers = _opener(where)
         self._lock = threading.Lock()
-        self._inner: BaseCheckpointSaver[str] | None = None
+        self._of_this_thread: Callable[[], BaseCheckpointSaver[str]] | None = None
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="checkpoints")
         self._opened = ExitStack()
         self._finalizer = weakref.finalize(self, _close, self._executor, self._opened)
@@ -116,9 +116,6 @@ class ThreadSaver(BaseCheckpointSaver[str]):
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """Allow more types; LangGraph does that for a graph's own state where it is told to be strict."""
         self.serde = super().with_allowlist(extra_allowlist).serde
-        with self._lock:
-            if self._inner is not None:
-                self._inner.serde = self.serde
         return self
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -204,9 +201,11 @@ class ThreadSaver(BaseCheckpointSaver[str]):
         with self._lock:
             if not self._finalizer.alive:
                 raise UsageError("expected an open checkpointer, found a closed one; open another")
-            if self._inner is None:
-                self._inner = self._opened.enter_context(self._open(self.serde))
-            return self._inner
+            if self._of_this_thread is None:
+                self._of_this_thread = self._opened.enter_context(self._open())
+        saver = self._of_this_thread()
+        saver.serde = self.serde
+        return saver
 
     async def _in_thread(self, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
         loop = asyncio.get_running_loop()
@@ -219,7 +218,8 @@ def _close(executor: ThreadPoolExecutor, opened: ExitStack) -> None:
     opened.close()
 
 
-_Opener: TypeAlias = Callable[[SerializerProtocol], AbstractContextManager[BaseCheckpointSaver[str]]]
+_Opener: TypeAlias = Callable[[], AbstractContextManager[Callable[[], BaseCheckpointSaver[str]]]]
+"""Opens what stands behind a saver, and gives what tells which of LangGraph's savers a thread is to use."""
 
 
 def _opener(where: str | Path) -> tuple[_Opener, int]:
@@ -236,13 +236,13 @@ def _opener(where: str | Path) -> tuple[_Opener, int]:
 
 
 @contextmanager
-def _sqlite(path: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSaver[str]]:
+def _sqlite(path: str) -> Iterator[Callable[[], BaseCheckpointSaver[str]]]:
     try:
         connection = sqlite3.connect(path, check_same_thread=False, timeout=30)
     except sqlite3.Error as error:
         raise DataError(f"expected a place for an SQLite file at {path}, found: {error}") from None
     with closing(connection):
-        saver = SqliteSaver(connection, serde=serde)
+        saver = SqliteSaver(connection)
         try:
             saver.setup()
             found = _columns(connection)
@@ -262,7 +262,7 @@ def _sqlite(path: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSave
         # What was committed outlives the process in any case, and in WAL mode the file stays whole if the
         # machine stops.
         connection.execute("PRAGMA synchronous=NORMAL")
-        yield saver
+        yield lambda: saver
 
 
 def _columns(connection: sqlite3.Connection) -> list[list[str]]:
@@ -273,7 +273,7 @@ def _columns(connection: sqlite3.Connection) -> list[list[str]]:
 
 
 @contextmanager
-def _postgres(url: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSaver[str]]:
+def _postgres(url: str) -> Iterator[Callable[[], BaseCheckpointSaver[str]]]:
     try:
         import psycopg
         from langgraph.checkpoint.postgres import PostgresSaver
@@ -296,7 +296,7 @@ def _postgres(url: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSav
         url, kwargs=options, min_size=1, max_size=_CONNECTIONS, timeout=30, open=False
     )
     with pool:
-        saver = PostgresSaver(pool, serde=serde)
+        saver = PostgresSaver(pool)
         with pool.connection() as connection, _alone(connection):
             saver.setup()
             row = connection.execute("SELECT max(v) AS version FROM checkpoint_migrations").fetchone()
@@ -305,7 +305,16 @@ def _postgres(url: str, serde: SerializerProtocol) -> Iterator[BaseCheckpointSav
                 f"expected checkpoint tables of version {len(saver.MIGRATIONS) - 1} or earlier, found "
                 f"{row['version']}; install the langgraph-checkpoint-postgres that wrote them"
             )
-        yield saver
+        # One such saver works on one statement at a time, however many connections its pool has.
+        local = threading.local()
+
+        def of_this_thread() -> BaseCheckpointSaver[str]:
+            if not hasattr(local, "saver"):
+                local.saver = PostgresSaver(pool)
+            found: BaseCheckpointSaver[str] = local.saver
+            return found
+
+        yield of_this_thread
 
 
 @contextmanager

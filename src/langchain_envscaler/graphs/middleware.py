@@ -2,9 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain_core.messages import RemoveMessage, SystemMessage, ToolMessage
@@ -16,6 +16,7 @@ from langchain_envscaler.errors import UsageError
 from langchain_envscaler.graphs.calls import PendingCall
 from langchain_envscaler.graphs.ledger import CallLedger
 from langchain_envscaler.graphs.limits import Limits, counted, turn_so_far
+from langchain_envscaler.graphs.offer import Offer
 from langchain_envscaler.graphs.origins import afirst_places, first_places
 from langchain_envscaler.graphs.repair import close_open_calls
 from langchain_envscaler.graphs.scope import call_scope
@@ -75,9 +76,9 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         if (ending := self._limits.ending(turn, request.messages)) is not None:
             return ModelResponse(result=[ending])
         toolset = self._toolsets.of(request.state)
-        tools = toolset.get_tools(refresh=starts_turn(request.state["messages"]))
-        prepared = self._prepared(request, toolset, tools)
-        places = _new_places(request, tools)
+        offer = toolset.offer(refresh=starts_turn(request.state["messages"]))
+        prepared = self._prepared(request, toolset, offer)
+        places = _new_places(request, offer)
         if places:
             places |= _known_of(places, first_places())
         with model_span(request.model) as span:
@@ -94,9 +95,9 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         if (ending := self._limits.ending(turn, request.messages)) is not None:
             return ModelResponse(result=[ending])
         toolset = await self._toolsets.aof(request.state)
-        tools = await toolset.aget_tools(refresh=starts_turn(request.state["messages"]))
-        prepared = self._prepared(request, toolset, tools)
-        places = _new_places(request, tools)
+        offer = await toolset.aoffer(refresh=starts_turn(request.state["messages"]))
+        prepared = self._prepared(request, toolset, offer)
+        places = _new_places(request, offer)
         if places:
             places |= _known_of(places, await afirst_places())
         with model_span(request.model) as span:
@@ -104,11 +105,9 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
             note_answer(span, response.result)
         return self._finished(request, prepared, turn, places, response)
 
-    def _prepared(
-        self, request: ModelRequest[Any], toolset: MCPToolset, tools: Sequence[MCPTool]
-    ) -> ModelRequest[Any]:
-        _refuse_other_episodes(places_of(request.state), tools)
-        offered = [tool.function for tool in tools] if self._exact_schemas else tools
+    def _prepared(self, request: ModelRequest[Any], toolset: MCPToolset, offer: Offer) -> ModelRequest[Any]:
+        _refuse_other_episodes(places_of(request.state), offer)
+        offered = offer.functions if self._exact_schemas else offer.tools
         changes: dict[str, Any] = {"tools": [*request.tools, *offered]}
         if (repaired := close_open_calls(request.messages)) is not None:
             changes["messages"] = repaired
@@ -145,7 +144,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         if request.tool is not None:
             return handler(request)
-        call = PendingCall.of(request, self._toolsets.of(request.state).get_tools(), self._ledger)
+        call = PendingCall.of(request, self._toolsets.of(request.state).offer(), self._ledger)
         if call.tool is None:
             return call.unknown()
         with self._ledger.making(call.key):
@@ -162,7 +161,7 @@ class MCPToolsMiddleware(AgentMiddleware[ToolAgentState, Any, Any]):
         if request.tool is not None:
             return await handler(request)
         toolset = await self._toolsets.aof(request.state)
-        call = PendingCall.of(request, await toolset.aget_tools(), self._ledger)
+        call = PendingCall.of(request, await toolset.aoffer(), self._ledger)
         if call.tool is None:
             return call.unknown()
         with self._ledger.making(call.key):
@@ -203,23 +202,10 @@ def _exact(tool: Any) -> Any:
     return tool.function if isinstance(tool, MCPTool) else tool
 
 
-def _places(tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
-    """The newest places of the episodes that the servers of these tools serve."""
-    return {
-        tool.ref.server: EpisodePlace(episode_id=tool.ref.episode_id, revision=tool.ref.revision or 0)
-        for tool in tools
-        if tool.ref.episode_id is not None
-    }
-
-
-def _known_places(request: ModelRequest[Any]) -> dict[str, EpisodePlace]:
-    return cast("ToolAgentState", request.state).get("episodes") or {}
-
-
-def _new_places(request: ModelRequest[Any], tools: Sequence[MCPTool]) -> dict[str, EpisodePlace]:
+def _new_places(request: ModelRequest[Any], offer: Offer) -> dict[str, EpisodePlace]:
     """The places that the thread's state does not hold yet."""
-    known = _known_places(request)
-    return {server: place for server, place in _places(tools).items() if server not in known}
+    known = places_of(request.state)
+    return {server: place for server, place in offer.places.items() if server not in known}
 
 
 def _known_of(
@@ -233,8 +219,8 @@ def _known_of(
     }
 
 
-def _refuse_other_episodes(places: dict[str, EpisodePlace], tools: Sequence[MCPTool]) -> None:
-    for server, served in _places(tools).items():
+def _refuse_other_episodes(places: dict[str, EpisodePlace], offer: Offer) -> None:
+    for server, served in offer.places.items():
         known = places.get(server)
         if known is not None and known["episode_id"] != served["episode_id"]:
             raise UsageError(

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import os
+import ssl
 import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -176,11 +178,17 @@ async def _http(
             yield client
         return
     async with httpx2.AsyncClient(
-        headers=headers, auth=resolved, timeout=httpx2.Timeout(30.0, read=timeout)
+        headers=headers, auth=resolved, timeout=httpx2.Timeout(30.0, read=timeout), verify=_tls()
     ) as http:
         streams = streamable_http_client(entry.url, http_client=http)
         async with Client(_watched(streams, hooks.on_end), **_options(hooks)) as client:
             yield client
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    # To load the certificates anew for every connection would take longer than all else about it.
+    return httpx2.create_ssl_context()
 
 
 def _http_auth(auth: Auth | None, url: str) -> httpx2.Auth | None:

@@ -14,6 +14,7 @@ from langchain_envscaler.graphs.connection import Connection, ServerStatus
 from langchain_envscaler.graphs.elicitation import QuestionHandler
 from langchain_envscaler.graphs.loop import BackgroundLoop
 from langchain_envscaler.graphs.naming import Prefix, matches, publish
+from langchain_envscaler.graphs.offer import Offer
 from langchain_envscaler.graphs.pool import ConnectionPool
 from langchain_envscaler.graphs.refs import ToolRef
 from langchain_envscaler.graphs.targets import Auth, ConnectMode, MCPSource, parse_targets
@@ -110,7 +111,7 @@ class MCPToolset:
             question_handler=question_handler,
             loop=loop,
         )
-        self._tools: list[MCPTool] | None = None
+        self._offer: Offer | None = None
         self._tried: dict[str, float] = {}
         self._warned: set[str] = set()
 
@@ -176,15 +177,23 @@ class MCPToolset:
             InfrastructureError: A required server, or every server, cannot be reached.
             UsageError: Two tools of one name, with prefix "never"; or the toolset is closed.
         """
-        if (known := self._known(refresh)) is not None:
-            return list(known)
-        return list(self._pool.run(self._listed(refresh)))
+        return list(self.offer(refresh=refresh).tools)
 
     async def aget_tools(self, *, refresh: bool = False) -> list[MCPTool]:
         """As `get_tools`."""
+        return list((await self.aoffer(refresh=refresh)).tools)
+
+    def offer(self, *, refresh: bool = False) -> Offer:
+        """The tools as `get_tools` gives them, with what follows from them."""
         if (known := self._known(refresh)) is not None:
-            return list(known)
-        return list(await self._pool.arun(self._listed(refresh)))
+            return known
+        return self._pool.run(self._listed(refresh))
+
+    async def aoffer(self, *, refresh: bool = False) -> Offer:
+        """As `offer`."""
+        if (known := self._known(refresh)) is not None:
+            return known
+        return await self._pool.arun(self._listed(refresh))
 
     @property
     def instructions(self) -> dict[str, str]:
@@ -237,16 +246,16 @@ class MCPToolset:
             )
         return names
 
-    def _known(self, refresh: bool) -> list[MCPTool] | None:
+    def _known(self, refresh: bool) -> Offer | None:
         # Asked for twice in every step of an agent, and not worth a way to the loop's thread and back.
-        return None if refresh or self.closed else self._tools
+        return None if refresh or self.closed else self._offer
 
-    async def _listed(self, refresh: bool) -> list[MCPTool]:
-        if self._tools is None or refresh:
+    async def _listed(self, refresh: bool) -> Offer:
+        if self._offer is None or refresh:
             errors = await asyncio.gather(*(self._list(one) for one in self._pool.connections.values()))
             self._complain([error for error in errors if error is not None])
-            self._tools = [MCPTool(ref, self._pool) for ref in self._published()]
-        return self._tools
+            self._offer = Offer.of([MCPTool(ref, self._pool) for ref in self._published()])
+        return self._offer
 
     async def _list(self, connection: Connection) -> tuple[str, Exception] | None:
         """List one server's tools; what went wrong is returned, so that it hides no other server."""
