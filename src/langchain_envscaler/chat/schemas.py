@@ -17,14 +17,40 @@ __all__ = ["grammar_schema"]
 logger = logging.getLogger(__name__)
 
 _ANNOTATIONS = frozenset(
-    "title description default examples deprecated readOnly writeOnly $comment $schema $id $anchor "
-    "discriminator nullable example strict".split()
+    [
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "$comment",
+        "$schema",
+        "$id",
+        "$anchor",
+        "discriminator",
+        "nullable",
+        "example",
+        "strict",
+    ]
 )
 _DEFINITIONS = ("$defs", "definitions")
-_UNHELD = (
-    "not if then else contains minContains maxContains dependentRequired dependentSchemas dependencies "
-    "unevaluatedProperties unevaluatedItems $dynamicRef"
-).split()
+_UNHELD = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "minContains",
+    "maxContains",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "$dynamicRef",
+]
 _DEEPEST = 64
 
 

@@ -31,7 +31,7 @@ _MANIFEST_VERSION = "0.4"
 """The first version of the format with servers that are started by `uv`."""
 _SERVER_PARTS = ("__init__.py", "errors.py", "home.py", "environments", "mcp")
 """What a stdio server is made of; the chat model and the graphs stay out, and LangChain with them."""
-_LIBRARIES = ("jsonschema", "mcp", "platformdirs", "pydantic", "sandlock")
+_LIBRARIES = ("jsonschema", "mcp", "platformdirs", "pydantic", "time-machine")
 """Those of the package's dependencies that the parts above import."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 

@@ -13,8 +13,8 @@ class Shared:
     """Values by key, each made by whoever asks first.
 
     Args:
-        kept: How many values asked for last are kept even when nobody holds them, so that one chat model after
-            another can use them; room is made before another is made.
+        kept: How many values asked for last are kept even when nobody holds them, so that one chat model
+            after another can use them; room is made before another is made.
     """
 
     def __init__(self, kept: int) -> None:
