@@ -6,6 +6,7 @@ way, so none waits for another to end; a batch of one costs what `generate` cost
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ Forward = Callable[[list[list[int]], KeyValues], torch.Tensor]
 """Each row's new token ids and the cache in, the logits after each row's last token out."""
 
 _IDLE_SECONDS = 2.0
+_LOOK_SECONDS = 0.1
 # Prompt tokens computed between two steps of the running outputs; and where none runs, in one pass.
 _SMALL_PART = 512
 _LARGE_PART = 2048
@@ -81,7 +83,8 @@ class Scheduler:
         with self._wake:
             self._waiting.append(job)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="envscaler-engine", daemon=True)
+                # Not a daemon: one that is inside torch while the interpreter ends takes the process down.
+                self._thread = threading.Thread(target=self._run, name="envscaler-engine", daemon=False)
                 self._thread.start()
             self._wake.notify()
 
@@ -96,16 +99,29 @@ class Scheduler:
         return len(self._waiting) + len(self._arrivals) + len(self._rows)
 
     def _run(self) -> None:
-        while True:
-            with self._wake:
-                if not self.load and not self._wake.wait_for(lambda: bool(self._waiting), _IDLE_SECONDS):
-                    self._thread = None
-                    return
+        while self._has_work():
             try:
                 with torch.inference_mode():
                     self._turn()
             except BaseException as error:
                 self._fail_all(error)
+
+    def _has_work(self) -> bool:
+        """Waits for work for a while; without any, or where the interpreter ends, the thread has to end."""
+        with self._wake:
+            deadline = time.monotonic() + _IDLE_SECONDS
+            while threading.main_thread().is_alive():
+                if self.load:
+                    return True
+                if time.monotonic() >= deadline:
+                    break
+                self._wake.wait(_LOOK_SECONDS)
+            self._thread = None
+            left = [*self._waiting, *self._rows, *(arrival.job for arrival in self._arrivals)]
+            self._waiting.clear()
+        for job in left:
+            job.fail(InfrastructureError("the program ended while this output was under way"))
+        return False
 
     def _turn(self) -> None:
         self._drop_cancelled()
