@@ -279,7 +279,8 @@ def catalog(words_folder: Path) -> Catalog:
     return catalog
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def service(catalog: Catalog) -> Iterator[EpisodeService]:
+    """A service of episodes; each test starts its own."""
     with EpisodeService(catalog) as service:
         yield service

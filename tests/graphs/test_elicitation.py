@@ -1,5 +1,6 @@
 """A tool's questions to a person: interrupts that outlive the process, answered once, nothing done twice."""
 
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,22 @@ def accept(shown: dict, resend: bool | None = None, **content: Any) -> Command:
     return Command(resume={"responses": answers, **more})
 
 
+SCRIPT = Path(__file__).parent / "servers" / "questions.py"
+
+
 @pytest.fixture
-def questions(journal) -> dict:
-    script = str(Path(__file__).parent / "servers" / "questions.py")
-    return {"questions": {"command": sys.executable, "args": [script, "--journal", str(journal.path)]}}
+def process(journal) -> dict:
+    """The server in a process of its own."""
+    return {"questions": {"command": sys.executable, "args": [str(SCRIPT), "--journal", str(journal.path)]}}
+
+
+@pytest.fixture
+def questions(journal) -> Any:
+    """The server in memory, for the tests that a process adds nothing to."""
+    spec = importlib.util.spec_from_file_location("questions_server", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.make_server(journal.path)
 
 
 @pytest.fixture
@@ -58,20 +71,18 @@ async def test_a_question_interrupts_the_run_and_its_answer_goes_to_the_tool(
     assert len(journal.events("ordered")) == 1
 
 
-def test_a_question_interrupts_synchronous_code(questions, scripted, address):
-    agent = create_tool_agent(
-        scripted([("order", {"item": "hat"})], "Done."), questions, checkpointer=address
-    )
+def test_a_question_interrupts_synchronous_code(process, scripted, address):
+    agent = create_tool_agent(scripted([("order", {"item": "hat"})], "Done."), process, checkpointer=address)
     shown = question(agent.invoke(GO, THREAD))
     assert results(agent.invoke(accept(shown, size=7), THREAD)) == [("success", "ordered hat in size 7")]
 
 
-async def test_a_question_outlives_the_graph_and_the_server(questions, scripted, address, journal):
+async def test_a_question_outlives_the_graph_and_the_server(process, scripted, address, journal):
     turns = [("order", {"item": "hat"})]
-    async with MCPToolset(questions) as toolset:
+    async with MCPToolset(process) as toolset:
         agent = create_tool_agent(scripted(turns, "never"), toolset, checkpointer=address)
         shown = question(await agent.ainvoke(GO, THREAD))
-    async with MCPToolset(questions) as toolset:
+    async with MCPToolset(process) as toolset:
         agent = create_tool_agent(scripted("Done."), toolset, checkpointer=address)
         state = await agent.ainvoke(accept(shown, size=7), THREAD)
     assert results(state) == [("success", "ordered hat in size 7")]
@@ -146,13 +157,13 @@ async def test_the_older_protocols_call_is_sent_again_with_consent_only(
 
 
 async def test_the_older_protocols_question_outlives_the_graph_and_the_server(
-    questions, scripted, address, journal
+    process, scripted, address, journal
 ):
     turns = [("measure_again", {"item": "hat"})]
-    async with MCPToolset(questions, mode="legacy") as toolset:
+    async with MCPToolset(process, mode="legacy") as toolset:
         agent = create_tool_agent(scripted(turns, "never"), toolset, checkpointer=address)
         shown = question(await agent.ainvoke(GO, THREAD))
-    async with MCPToolset(questions, mode="legacy") as toolset:
+    async with MCPToolset(process, mode="legacy") as toolset:
         agent = create_tool_agent(scripted("Done."), toolset, checkpointer=address)
         state = await agent.ainvoke(accept(shown, size=7), THREAD)
     assert results(state) == [("success", "measured 7")]

@@ -10,12 +10,6 @@ from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--journal", type=Path, required=True)
-JOURNAL = parser.parse_args().journal
-
-server = MCPServer("questions")
-
 
 class Size(BaseModel):
     size: int
@@ -23,11 +17,6 @@ class Size(BaseModel):
 
 class Colour(BaseModel):
     colour: str
-
-
-def write(event: str, **fields: object) -> None:
-    with JOURNAL.open("a") as file:
-        file.write(json.dumps({"event": event, **fields}) + "\n")
 
 
 def ask_size() -> Elicit[Size]:
@@ -38,55 +27,62 @@ def ask_colour(size: Annotated[Size, Resolve(ask_size)]) -> Elicit[Colour]:
     return Elicit(f"Which colour for size {size.size}?", Colour)
 
 
-@server.tool()
-def order(item: str, size: Annotated[Size, Resolve(ask_size)]) -> str:
-    """Order something."""
-    write("ordered", item=item, size=size.size)
-    return f"ordered {item} in size {size.size}"
+def make_server(journal: Path) -> MCPServer:
+    """The server; what its tools do goes to the journal."""
+    server = MCPServer("questions")
 
+    def write(event: str, **fields: object) -> None:
+        with journal.open("a") as file:
+            file.write(json.dumps({"event": event, **fields}) + "\n")
 
-@server.tool()
-def paint(
-    item: str,
-    size: Annotated[Size, Resolve(ask_size)],
-    colour: Annotated[Colour, Resolve(ask_colour)],
-) -> str:
-    """Paint something; asks twice."""
-    write("painted", item=item, size=size.size, colour=colour.colour)
-    return f"painted {item} of size {size.size} {colour.colour}"
+    @server.tool()
+    def order(item: str, size: Annotated[Size, Resolve(ask_size)]) -> str:
+        """Order something."""
+        write("ordered", item=item, size=size.size)
+        return f"ordered {item} in size {size.size}"
 
+    @server.tool()
+    def paint(
+        item: str,
+        size: Annotated[Size, Resolve(ask_size)],
+        colour: Annotated[Colour, Resolve(ask_colour)],
+    ) -> str:
+        """Paint something; asks twice."""
+        write("painted", item=item, size=size.size, colour=colour.colour)
+        return f"painted {item} of size {size.size} {colour.colour}"
 
-async def _measure(item: str, ctx: Context) -> str:
-    write("begun", item=item)
-    answer = await ctx.elicit("How many?", Size)
-    if answer.action != "accept":
-        write("given up", item=item, action=answer.action)
-        return f"given up: {answer.action}"
-    write("measured", item=item, size=answer.data.size)
-    return f"measured {answer.data.size}"
+    async def _measure(item: str, ctx: Context) -> str:
+        write("begun", item=item)
+        answer = await ctx.elicit("How many?", Size)
+        if answer.action != "accept":
+            write("given up", item=item, action=answer.action)
+            return f"given up: {answer.action}"
+        write("measured", item=item, size=answer.data.size)
+        return f"measured {answer.data.size}"
 
+    @server.tool()
+    async def measure(item: str, ctx: Context) -> str:
+        """Begin, then ask, in the middle of the work."""
+        return await _measure(item, ctx)
 
-@server.tool()
-async def measure(item: str, ctx: Context) -> str:
-    """Begin, then ask, in the middle of the work."""
-    return await _measure(item, ctx)
+    @server.tool(annotations=ToolAnnotations(idempotentHint=True))
+    async def measure_again(item: str, ctx: Context) -> str:
+        """The same, and it may be repeated."""
+        return await _measure(item, ctx)
 
+    @server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+    async def linger(seconds: float) -> str:
+        """Take a while."""
+        import anyio
 
-@server.tool(annotations=ToolAnnotations(idempotentHint=True))
-async def measure_again(item: str, ctx: Context) -> str:
-    """The same, and it may be repeated."""
-    return await _measure(item, ctx)
+        write("lingering")
+        await anyio.sleep(seconds)
+        return "lingered"
 
-
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
-async def linger(seconds: float) -> str:
-    """Take a while."""
-    import anyio
-
-    write("lingering")
-    await anyio.sleep(seconds)
-    return "lingered"
+    return server
 
 
 if __name__ == "__main__":
-    server.run()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--journal", type=Path, required=True)
+    make_server(parser.parse_args().journal).run()
