@@ -32,7 +32,7 @@ class Script(Backend):
     """Plays texts, one an output, in pieces; a piece counts as a token.
 
     Args:
-        texts: What each output is; the last is played again and again.
+        texts: What each output is, the last again and again; or what says so of a request.
         size: Characters of a piece.
         finish_reason: Why outputs end.
         error: Raised where a text ends, in place of a finish reason.
@@ -40,13 +40,13 @@ class Script(Backend):
 
     def __init__(
         self,
-        texts: str | Sequence[str],
+        texts: str | Sequence[str] | Callable[[GenerationRequest], str],
         *,
         size: int = 1,
         finish_reason: FinishReason = "stop",
         error: Exception | None = None,
     ) -> None:
-        self._texts = [texts] if isinstance(texts, str) else list(texts)
+        self._texts = [texts] if isinstance(texts, str) else texts
         self._size = size
         self._finish_reason = finish_reason
         self._error = error
@@ -59,7 +59,7 @@ class Script(Backend):
         self.has_ended = threading.Event()
 
     def stream(self, request: GenerationRequest) -> Iterator[GenerationChunk]:
-        text = self._texts[min(len(self.requests), len(self._texts) - 1)]
+        text = self._text(request)
         self.requests.append(request)
         try:
             for count, begin in enumerate(range(0, len(text), self._size), start=1):
@@ -74,6 +74,11 @@ class Script(Backend):
         finally:
             self.endings += 1
             self.has_ended.set()
+
+    def _text(self, request: GenerationRequest) -> str:
+        if callable(self._texts):
+            return self._texts(request)
+        return self._texts[min(len(self.requests), len(self._texts) - 1)]
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableMap, RunnablePassthrough
 from langchain_core.utils.function_calling import convert_to_json_schema, convert_to_openai_tool
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from langchain_core.utils.pydantic import is_basemodel_subclass
+from pydantic import BaseModel
 
 from langchain_envscaler.errors import UsageError
 
@@ -75,13 +76,14 @@ class StructuredOutput:
         if not isinstance(message, AIMessage):
             raise OutputParserException(f"expected an AI message, got {type(message).__name__}")
         value = self._call_value(message) if self._method == "function_calling" else _json_value(message)
-        if not (isinstance(self._schema, type) and issubclass(self._schema, BaseModel)):
+        if not is_basemodel_subclass(self._schema):  # type: ignore[arg-type]
             return value
         try:
-            return TypeAdapter(self._schema).validate_python(value)
-        except ValidationError as error:
+            return _instance(self._schema, value)
+        except ValueError as error:
+            name = getattr(self._schema, "__name__", "object")
             raise OutputParserException(
-                f"the answer is not a valid {self._schema.__name__}: {error}", llm_output=json.dumps(value)
+                f"the answer is not a valid {name}: {error}", llm_output=json.dumps(value)
             ) from error
 
     def _call_value(self, message: AIMessage) -> Any:
@@ -100,6 +102,11 @@ def with_raw(
     parsed = RunnablePassthrough.assign(parsed=itemgetter("raw") | parser, parsing_error=lambda _: None)
     unparsed = RunnablePassthrough.assign(parsed=lambda _: None)
     return RunnableMap(raw=llm) | parsed.with_fallbacks([unparsed], exception_key="parsing_error")
+
+
+def _instance(schema: Any, value: Any) -> Any:
+    """An instance of a class of pydantic's, of its second version or its first."""
+    return schema.model_validate(value) if issubclass(schema, BaseModel) else schema.parse_obj(value)
 
 
 def _json_value(message: AIMessage) -> Any:
