@@ -1,4 +1,4 @@
-"""LangChain's standard unit tests for chat models, once for each engine; none of them is loaded or reached."""
+"""LangChain's standard unit tests for chat models, once for each engine; none is loaded or reached."""
 
 import importlib
 from typing import Any
@@ -8,7 +8,6 @@ from langchain_core.language_models import BaseChatModel
 from langchain_tests.unit_tests import ChatModelUnitTests
 
 from langchain_envscaler.chat.model import ChatEnvScaler
-
 
 # The package's attribute of this name is the function.
 load_module = importlib.import_module("langchain_core.load.load")
@@ -29,9 +28,7 @@ class _UnitTests(ChatModelUnitTests):
 
     @property
     def init_from_env_params(self) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
-        url = "http://localhost:8000/v1"
-        variables = {"ENVSCALER_API_KEY": "key", "ENVSCALER_BASE_URL": url}
-        return variables, self.chat_model_params, {"api_key": "key", "base_url": url}
+        return {"ENVSCALER_API_KEY": "key"}, self.chat_model_params, {"api_key": "key"}
 
 
 class TestTransformersUnit(_UnitTests):
@@ -55,7 +52,6 @@ class TestOpenAIUnit(_UnitTests):
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ENVSCALER_API_KEY", raising=False)
-    monkeypatch.delenv("ENVSCALER_BASE_URL", raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import get_config_list
 from langchain_core.tools import BaseTool
-from langchain_core.utils import from_env, secret_from_env
+from langchain_core.utils import secret_from_env
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from langchain_envscaler.chat.backends.base import Backend, ChatBackend, Prompt
@@ -54,7 +54,7 @@ class ChatEnvScaler(BaseChatModel):
     """A model of the Hugging Face Hub, a folder with weights, or a server's name for its model."""
     backend: BackendName | Backend | ChatBackend = "auto"
     """What runs it; "auto" takes a server where `base_url` names one, else what is installed."""
-    base_url: str | None = Field(default_factory=from_env("ENVSCALER_BASE_URL", default=None))
+    base_url: str | None = None
     """The address of an OpenAI-compatible server, as `http://localhost:8000/v1`."""
     api: Literal["chat", "completions"] = "chat"
     """How to speak to the server: by its chat endpoint, or by our own prompt and reader."""
