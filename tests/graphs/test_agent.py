@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -167,6 +167,18 @@ async def test_a_turn_ends_at_its_limit_of_model_calls_and_the_next_turn_has_its
     assert state["messages"][-1].response_metadata["stop_reason"] == "max_steps"
     state = await agent.ainvoke(ask("go on"), THREAD)
     assert results(state) == ["1", "2", "3", "4", "5", "6"]
+
+
+async def test_the_limit_of_model_calls_holds_where_earlier_messages_are_summed_up(local, scripted):
+    forever = [[("add", {"amount": 1})]] * 20
+    summary = SummarizationMiddleware(
+        scripted(*["So far so good."] * 20), trigger=("messages", 6), keep=("messages", 3)
+    )
+    agent = create_tool_agent(scripted(*forever), local(), middleware=[summary], max_steps=8)
+    state = await agent.ainvoke(ask())
+    assert state["messages"][-1].response_metadata["stop_reason"] == "max_steps"
+    assert results(state)[-1] == "8"
+    assert len(state["messages"]) < 10
 
 
 async def test_a_turn_ends_at_its_limit_of_tokens(local, scripted):

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -411,3 +412,36 @@ async def test_server_objects_are_served_in_memory():
         tools = by_name(await toolset.aget_tools())
         assert await tools["double"].ainvoke({"number": 4}) == "8"
     assert toolset.server_names == ("maths",)
+
+
+@pytest.mark.parametrize(
+    ("entry", "auth", "expected"),
+    [
+        ({}, "secret", "Bearer secret"),
+        ({}, {"desk": "secret", "other": "wrong"}, "Bearer secret"),
+        ({"headers": {"Authorization": "Basic abc"}}, None, "Basic abc"),
+        ({}, None, None),
+    ],
+)
+async def test_a_token_or_a_header_reaches_its_server(entry, auth, expected):
+    seen: list[str | None] = []
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.headers.get("Authorization"))
+            self.send_response(401)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/mcp"
+        toolset = MCPToolset({"mcpServers": {"desk": {"url": url, **entry}}}, auth=auth)
+        with pytest.raises(InfrastructureError, match="'desk'") as raised:
+            await toolset.aopen()
+        await toolset.aclose()
+        server.shutdown()
+    assert set(seen) == {expected}
+    assert "secret" not in str(raised.value)
