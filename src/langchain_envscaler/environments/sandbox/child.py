@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from langchain_envscaler.environments.sandbox.frames import HEADER, frame
@@ -24,6 +25,7 @@ __all__ = [
 
 _MAX_MESSAGE_BYTES = 32 * 2**20
 _CHUNK = 1 << 15
+_PF_EXITING = 0x4  # include/linux/sched.h
 
 
 class ChildError(Exception):
@@ -37,15 +39,17 @@ class ChildTimeoutError(ChildError):
 class ChildEndedError(ChildError):
     """The child's process ended before it replied."""
 
-    def __init__(self, status: int | None) -> None:
+    def __init__(self, status: int | None, *, closed_itself: bool = False) -> None:
         self.status = status
         """As `subprocess` counts: an exit code, or minus the number of the signal; None if not known."""
-        super().__init__(_ending(status))
+        self.closed_itself = closed_itself
+        """Whether it closed its connection while it ran, and the host killed it for that."""
+        super().__init__("its process ended: it closed its connection" if closed_itself else _ending(status))
 
     @property
     def was_killed(self) -> bool:
         """Whether something outside ended it (a child cannot send signals), so that trying again may help."""
-        return self.status is None or self.status == -signal.SIGKILL
+        return not self.closed_itself and (self.status is None or self.status == -signal.SIGKILL)
 
 
 class ChildGarbledError(ChildError):
@@ -199,7 +203,20 @@ class Child:
             return ChildEndedError(None)
         self._open = False
         self._connection.close()
-        return ChildEndedError(self._parent.reap(self))
+        # The connection of a process that ends is closed while it exits. One that still runs closed it itself;
+        # that the host then kills it is no sign of trouble from outside.
+        pid = self._parent.pid_of(self)
+        closed_itself = pid is not None and _is_running(pid)
+        return ChildEndedError(self._parent.reap(self), closed_itself=closed_itself)
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process has not begun to exit; False where that cannot be told."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return fields[0] not in (b"Z", b"X") and not int(fields[6]) & _PF_EXITING
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def kill(pid: int) -> None:
