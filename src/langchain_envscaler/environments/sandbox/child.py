@@ -203,8 +203,8 @@ class Child:
             return ChildEndedError(None)
         self._open = False
         self._connection.close()
-        # The connection of a process that ends is closed while it exits. One that still runs closed it itself;
-        # that the host then kills it is no sign of trouble from outside.
+        # The connection of a process that ends is closed while it exits. One that still runs closed it
+        # itself; that the host then kills it is no sign of trouble from outside.
         pid = self._parent.pid_of(self)
         closed_itself = pid is not None and _is_running(pid)
         return ChildEndedError(self._parent.reap(self), closed_itself=closed_itself)
