@@ -12,7 +12,6 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("langgraph_workflow", ["ai: All done, and checked.", "reward: 1.0"]),
         ("any_mcp_servers", ["tool: 1 notes kept", "tool: M-102 has returned The Salt Road."]),
         ("desktop_client", ["Result: {'success': True", "Error: Invalid arguments for check_in"]),
     ],
