@@ -4,8 +4,8 @@
         --tool-parser-plugin langchain_envscaler.chat.vllm_plugin \\
         --reasoning-parser-plugin langchain_envscaler.chat.vllm_plugin
 
-The package is installed beside vLLM. A forced or strict call is held to its schema by a grammar with fixed white
-space. An invalid call stays text.
+The package is installed beside vLLM. A forced or strict call is held to its schema by a grammar with fixed
+white space. An invalid call stays text.
 """
 
 import json
