@@ -14,7 +14,7 @@ _STEP = 256
 
 
 class KeyValues:
-    """The attention cache of some rows, as `past_key_values` of a forward pass over all of them."""
+    """The attention cache of some rows, for a forward pass over all of them."""
 
     def __init__(self) -> None:
         self._layers: list[tuple[torch.Tensor, torch.Tensor]] = []

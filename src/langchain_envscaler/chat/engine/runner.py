@@ -1,5 +1,6 @@
 """A loaded model, ready to work: one forward pass over a batch of sequences, and the loop around it."""
 
+import inspect
 from typing import TYPE_CHECKING
 
 import torch
@@ -40,6 +41,7 @@ class Runner:
         prefix_bytes: int | None = None,
     ) -> None:
         self._model = model
+        self._cache_argument = _cache_argument(model)
         self._vocabulary = tokenizer.size
         self._device = model.device
         if max_rows is None:
@@ -68,14 +70,20 @@ class Runner:
             input_ids=torch.tensor(ids, device=self._device),
             attention_mask={"full_attention": _mask(key_values.lengths, lengths, count)},
             position_ids=lengths[:, None] + torch.arange(count, device=self._device),
-            past_key_values=key_values,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache_argument: key_values},
         )
         key_values.end_pass(count)
         # Places beyond the tokenizer's vocabulary stand for nothing and are never drawn.
         logits: torch.Tensor = output.logits[:, -1, : self._vocabulary]
         return logits.float()
+
+
+def _cache_argument(model: "PreTrainedModel") -> str:
+    """What the model's forward pass calls its attention cache; transformers renames it in 5.24."""
+    plain = model.get_base_model() if hasattr(model, "get_base_model") else model
+    return "cache" if "cache" in inspect.signature(plain.forward).parameters else "past_key_values"
 
 
 def _mask(lengths: list[int], positions: torch.Tensor, count: int) -> torch.Tensor | None:
